@@ -108,9 +108,9 @@ def by_cupy() -> list[Case]:
         for ty in (False, True):
             ins = {"X": a.swapaxes(1, 2).copy() if tx else a, "Y": b[0].T.copy() if ty else b[0]}
             ins["Out@GRAD"] = real(2, 5, 4)
-            cases.append(Case("matmul_v2_grad", ins, {"trans_x": tx, "trans_y": ty}, own=False))
+            cases.append(Case("matmul_v2_grad", ins, {"trans_x": tx, "trans_y": ty}, own=tx))
             attrs = {"transpose_X": tx, "transpose_Y": ty, "alpha": 0.5}
-            cases.append(Case("matmul_grad", ins, attrs, own=False))
+            cases.append(Case("matmul_grad", ins, attrs, own=tx))
     cases.append(Case("matmul", {"X": a, "Y": b}, {"alpha": 2.0}, own=False))
     cases.append(Case("mul", {"X": real(2, 3, 4), "Y": real(12, 5)}, {"x_num_col_dims": 1}, own=False))
     ins = {"X": real(2, 3, 4), "Y": real(12, 5), "Out@GRAD": real(2, 5)}

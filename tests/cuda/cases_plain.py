@@ -122,9 +122,9 @@ def numbers() -> list[Case]:
     cases += [case("bmm", {"X": a, "Y": b}), case("bmm_grad", {"X": a, "Y": b, "Out@GRAD": X})]
     mv = {"X": a[0], "Vec": real(5)}
     cases += [case("mv", mv), case("mv_grad", {**mv, "Out@GRAD": real(3)})]
-    cases.append(case("dot", {"X": real(3, 4), "Y": y}))
-    cases.append(case("dot_grad", {"X": real(3, 4), "Y": y, "Out@GRAD": real(3, 1)}))
-    cases.append(case("addmm", {"Input": real(3, 4), "X": a[0], "Y": b[0]}, {"Alpha": 0.5, "Beta": 2.0}))
+    cases.append(case("dot", {"X": real(3, 4), "Y": y}, own=True))
+    cases.append(case("dot_grad", {"X": real(3, 4), "Y": y, "Out@GRAD": real(3, 1)}, own=True))
+    cases.append(case("addmm", {"Input": real(3, 4), "X": a[0], "Y": b[0]}, {"Alpha": 0.5, "Beta": 2.0}, own=True))
     for attrs in ({"axis": 1}, {"axis": -1, "reverse": True}, {"axis": 0, "exclusive": True}, {"flatten": True}):
         cases.append(case("cumsum", {"X": X}, attrs))
     for op in ("arg_max", "arg_min"):

@@ -33,7 +33,12 @@ static void store(void* p, int type, int64_t i, double v) {
     }
 }
 
+static int last_compute = 0;
+
 extern "C" {
+// The compute type of the last product.
+int fake_compute_type() { return last_compute; }
+
 // alpha and beta are double for double products, else float.
 int cublasGemmStridedBatchedEx(void* handle, int ta, int tb, int m, int n, int k, const void* alpha, const void* a,
                                int at, int lda, int64_t sa, const void* b, int bt, int ldb, int64_t sb,
@@ -41,6 +46,7 @@ int cublasGemmStridedBatchedEx(void* handle, int ta, int tb, int m, int n, int k
                                int algorithm) {
     (void)algorithm;
     if (handle != (void*)5 || at != bt || lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m) return 7;
+    last_compute = compute;
     if ((compute == 70) != (at == F64)) return 15;
     const int scalar = at == F64 ? F64 : F32;
     const double x = load(alpha, scalar, 0), y = load(beta, scalar, 0);

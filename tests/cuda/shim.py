@@ -139,6 +139,10 @@ class ShimMachine(HostMachine):
     def blas(self) -> int:
         return 5
 
+    def compute_type(self) -> int:
+        """The compute type of cuBLAS's last product."""
+        return self._cublas.fake_compute_type()
+
     @functools.cached_property
     def _cublas(self) -> ctypes.CDLL:
         path = self.folder / "libfakecublas.so"

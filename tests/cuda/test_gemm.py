@@ -113,8 +113,9 @@ def test_halves_have_results_of_float32(dtype, call):
 
 def test_operands_without_elements(call):
     assert product(call, numbers("float32", 0, 4), numbers("float32", 4, 3)).shape == (0, 3) and not call.names
-    with pytest.raises(Declined):
-        product(call, numbers("float32", 2, 0), numbers("float32", 0, 3))
+    x, y = numbers("float32", 2, 0), numbers("float32", 0, 3)
+    assert (product(call, x, y) == np.zeros((2, 3))).all()
+    assert (product(call, x, y, beta=0.5, out=np.ones((2, 3), "float32")) == 0.5).all() and not call.names
 
 
 def test_what_is_declined(call):

@@ -52,6 +52,7 @@ def allow_tf32(allowed: bool | None = None) -> bool:
             _tf32 = bool(allowed)
             if _runtime is not None:
                 _runtime.machine.allow_tf32(_tf32)
+                _core.register_backend(_runtime)  # without the recipes, whose products have the other compute type
     return _tf32
 
 

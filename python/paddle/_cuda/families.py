@@ -14,7 +14,7 @@ from .fused import compositions
 from .fused import sequences as fused_sequences
 from .host import DECLINED_TYPES
 from .loss import cross_entropy, elements, hierarchical_sigmoid, metrics, nce, regression, sample_logits
-from .math import binary, elementwise, matmul, norms, order, products, reduction, second
+from .math import addmm, binary, dot, elementwise, matmul, norms, order, products, reduction, second
 from .nn import (
     batch_norm,
     bilateral_slice,
@@ -52,6 +52,9 @@ _NATIVE = (
     formula,
     binary,
     reduction,
+    matmul,
+    addmm,
+    dot,
     layout,
     joins,
     indexing,
@@ -65,7 +68,6 @@ _NATIVE = (
 _FAMILIES = (
     *_NATIVE,
     elementwise,
-    matmul,
     products,
     batch_norm,
     bilateral_slice,
@@ -127,7 +129,7 @@ _FAMILIES = (
 )
 
 # Families whose launchers only start kernels, so that their launches may be recorded (recipe.py).
-_RECORDED = (formula, binary, reduction, softmax, layer_norm, instance_norm, pooling, optimizer)
+_RECORDED = (formula, binary, reduction, matmul, addmm, dot, softmax, layer_norm, instance_norm, pooling, optimizer)
 
 _ROWS = {op["type"]: op for op in _core.op_table()}
 

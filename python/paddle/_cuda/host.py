@@ -61,7 +61,7 @@ nearest_interp_v2 trilinear_interp trilinear_interp_v2"""
 DECLINED_TYPES: dict[str, frozenset[str]] = {
     op: frozenset(types.split())
     for types, ops in {
-        "int32 int64": "abs_grad abs_grad_grad dot fill_constant prroi_pool sequence_scatter",
+        "int32 int64": "abs_grad abs_grad_grad fill_constant prroi_pool sequence_scatter",
         "uint8": f"arg_min {_INTERPOLATIONS}",
         "int32": "edit_distance roi_pool",
         "bool": "reduce_sum sum",

@@ -30,7 +30,7 @@ def recipe(call: Call, made: dict) -> tuple | None:
         places = _Places(call)
         steps: list[tuple] = []
         for of, kernel, grid, block, args in call.launched:
-            sizes, given = tuple(int(n) for n in (*grid, 1, 1)[:3]), [places.argument(a) for a in args]
+            sizes, given = tuple(int(n) for n in (*grid, 1, 1, 1)[:3]), [places.argument(a) for a in args]
             if isinstance(of, str):  # the name of a function of a library, and its address
                 steps.append((kernel, of, sizes, block, 0, given))
             else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,17 +127,20 @@ def product(
     and the operator's call has no recipe then. A stack is one call if one stride leads through it; otherwise its
     largest dimension is, and the others are a loop. A stack of `x` times one matrix is one product of all rows.
 
-    Declined for k = 0, sizes over 2^31 - 1, and other data types. OSError if cuBLAS fails.
+    Declined for sizes over 2^31 - 1 and other data types. OSError if cuBLAS fails.
     """
     m, k = (x.shape[-1], x.shape[-2]) if tx else x.shape[-2:]
     n, kind = y.shape[-2 if ty else -1], x.dtype.name
-    if kind not in _KINDS or y.dtype != x.dtype or k == 0:
+    if kind not in _KINDS or y.dtype != x.dtype:
         raise Declined
     assert y.shape[-1 if ty else -2] == k, f"{call.op}: a product of {x.shape} (tx={tx}) and {y.shape} (ty={ty})"
     batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     if out is None:
         out = call.empty((*batch, m, n), dtype or kind)
-    if math.prod(out.shape) == 0:
+    if out.size == 0:
+        return out
+    if k == 0:  # a call with an operand without elements is never replayed
+        out[...] = out * out.dtype.type(beta) if beta else 0
         return out
     rank = len(batch)
     stacks = a, b, c = _stack(call, x, tx, rank), _stack(call, y, ty, rank), _Stack(out, False, rank)

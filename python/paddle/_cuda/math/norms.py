@@ -1,5 +1,5 @@
-"""Norms and products of vectors: p_norm, dist, norm, clip_by_norm, cross, kron, addmm's gradient, triangular factors,
-inverses, and parts of complex numbers."""
+"""Norms and products of vectors: p_norm, dist, norm, clip_by_norm, cross, kron, triangular factors, inverses,
+and parts of complex numbers."""
 
 from __future__ import annotations
 
@@ -155,17 +155,6 @@ def _kron_grad(call: Call) -> dict:
     return {"X@GRAD": dx, "Y@GRAD": (d * x.reshape(a)).sum(axis=even).reshape(y.shape)}
 
 
-def _addmm_grad(call: Call) -> dict:
-    x, y, d = call.floats("X", "Y", "Out@GRAD")
-    a, xp, of = call.attrs, call.xp, d.dtype.type
-    given = call.ins["Input"]
-    return {
-        "Input@GRAD": _to(of(a["Beta"]) * d, tuple(given.shape)),
-        "X@GRAD": of(a["Alpha"]) * xp.matmul(d, y.T),
-        "Y@GRAD": of(a["Alpha"]) * xp.matmul(x.T, d),
-    }
-
-
 def _cumsum_back(call: Call) -> dict:
     """The gradient of a flat cumsum: sums from the other end."""
     (d,), a, xp = call.floats("Out@GRAD"), call.attrs, call.xp
@@ -250,7 +239,6 @@ LAUNCHERS: dict[str, Callable[[Call], dict]] = {
     "cross_grad": _cross_grad,
     "kron": _kron,
     "kron_grad": _kron_grad,
-    "addmm_grad": _addmm_grad,
     "cumsum_flat_grad": _cumsum_back,
     "cholesky": _cholesky,
     "cholesky_grad": _cholesky_grad,

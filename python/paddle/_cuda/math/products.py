@@ -1,47 +1,10 @@
-"""Products of vectors and of stacks of matrices, cumulative sums, reductions and norms, by CuPy functions."""
+"""Cumulative sums, reductions and norms, by CuPy functions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from ..call import Call, Declined
-
-
-def _bmm(call: Call) -> dict:
-    x, y = call.floats("X", "Y")
-    return {"Out": call.xp.matmul(x, y)}
-
-
-def _bmm_grad(call: Call) -> dict:
-    x, y, d = call.floats("X", "Y", "Out@GRAD")
-    return {"X@GRAD": call.xp.matmul(d, y.swapaxes(1, 2)), "Y@GRAD": call.xp.matmul(x.swapaxes(1, 2), d)}
-
-
-def _mv(call: Call) -> dict:
-    x, v = call.floats("X", "Vec")
-    return {"Out": call.xp.matmul(x, v)}
-
-
-def _mv_grad(call: Call) -> dict:
-    x, v, d = call.floats("X", "Vec", "Out@GRAD")
-    return {"X@GRAD": d[:, None] * v, "Vec@GRAD": call.xp.matmul(x.T, d)}
-
-
-def _dot(call: Call) -> dict:
-    x, y = call.floats("X", "Y")
-    return {"Out": (x * y).sum(axis=-1, keepdims=True)}
-
-
-def _dot_grad(call: Call) -> dict:
-    x, y, d = call.floats("X", "Y", "Out@GRAD")
-    d = d.reshape(*x.shape[:-1], 1)
-    return {"X@GRAD": d * y, "Y@GRAD": d * x}
-
-
-def _addmm(call: Call) -> dict:
-    added, x, y = call.floats("Input", "X", "Y")
-    of = x.dtype.type
-    return {"Out": of(call.attrs["Beta"]) * added + of(call.attrs["Alpha"]) * call.xp.matmul(x, y)}
 
 
 def _cumsum(call: Call) -> dict:
@@ -166,13 +129,6 @@ def _affine(call: Call) -> dict:
 
 
 LAUNCHERS: dict[str, Callable[[Call], dict]] = {
-    "bmm": _bmm,
-    "bmm_grad": _bmm_grad,
-    "mv": _mv,
-    "mv_grad": _mv_grad,
-    "dot": _dot,
-    "dot_grad": _dot_grad,
-    "addmm": _addmm,
     "cumsum": _cumsum,
     "arg_max": _extreme("argmax"),
     "arg_min": _extreme("argmin"),

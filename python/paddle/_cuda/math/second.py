@@ -1,5 +1,5 @@
-"""Second gradients: of activations by formula rows, of binary operators and matrix products by CuPy functions; and
-elementwise_pow, elementwise_mod, elementwise_floordiv with broadcasting."""
+"""Second gradients: of activations by formula rows, of binary operators by CuPy functions; and elementwise_pow,
+elementwise_mod, elementwise_floordiv with broadcasting."""
 
 from __future__ import annotations
 
@@ -168,68 +168,6 @@ def _floordiv(call: Call) -> dict:
     return {"Out": quotient + ((quotient < 0) & (quotient * y != x)).astype(x.dtype)}
 
 
-def _turned(x, trans: bool):
-    return x.swapaxes(-1, -2) if trans and x is not None else x
-
-
-def _summed(grad, shape):
-    """Sums over batch dimensions that were broadcast."""
-    lead = grad.ndim - len(shape)
-    axes = tuple(range(lead)) + tuple(i + lead for i, n in enumerate(shape) if n == 1 and grad.shape[i + lead] != 1)
-    return (grad.sum(axis=axes) if axes else grad).reshape(shape)
-
-
-def _product_grads(call: Call) -> dict:
-    """Second gradients of mul, matmul and matmul_v2."""
-    a, xp, op = call.attrs, call.xp, call.op
-    x, y, d = call.floats("X", "Y", "DOut")
-    ddx, ddy = call.ins.get("DDX"), call.ins.get("DDY")
-    alpha, tx, ty = 1.0, False, False
-    shapes = x.shape, y.shape, d.shape
-    if op == "mul_grad_grad":
-        k, l = a["x_num_col_dims"], a["y_num_col_dims"]
-        rows, inner = _size(x.shape[:k]), _size(x.shape[k:])
-        columns = _size(y.shape[l:])
-        x, d, y = x.reshape(rows, inner), d.reshape(rows, columns), y.reshape(inner, columns)
-        ddx = None if ddx is None else ddx.reshape(rows, inner)
-        ddy = None if ddy is None else ddy.reshape(inner, columns)
-    elif op == "matmul_v2_grad_grad":
-        tx, ty = a["trans_x"], a["trans_y"]
-    else:
-        tx, ty, alpha = a["transpose_X"], a["transpose_Y"], a["alpha"]
-        if any(v for key, v in a.items() if key.startswith("fused_")):
-            raise Declined
-    if x.ndim < 2 or y.ndim < 2 or 0 in (*x.shape, *y.shape):
-        raise Declined
-    mx, my = _turned(x, tx), _turned(y, ty)
-    gx, gy = _turned(ddx, tx), _turned(ddy, ty)
-    of = d.dtype.type(alpha)
-    made = {}
-
-    def scaled(value):
-        return value if alpha == 1.0 else value * of
-
-    if call.wanted["DDOut"]:
-        parts = [xp.matmul(gx, my)] if gx is not None else []
-        parts += [xp.matmul(mx, gy)] if gy is not None else []
-        made["DDOut"] = scaled(sum(parts[1:], parts[0])).reshape(shapes[2])
-    if call.wanted["DX"] and gy is not None:
-        made["DX"] = _summed(_turned(scaled(xp.matmul(d, gy.swapaxes(-1, -2))), tx), x.shape).reshape(shapes[0])
-    if call.wanted["DY"] and gx is not None:
-        made["DY"] = _summed(_turned(scaled(xp.matmul(gx.swapaxes(-1, -2), d)), ty), y.shape).reshape(shapes[1])
-    for slot, given, shape in (("DX", gy, shapes[0]), ("DY", gx, shapes[1])):
-        if call.wanted[slot] and given is None:
-            made[slot] = xp.zeros(shape, x.dtype)
-    return made
-
-
-def _size(shape) -> int:
-    n = 1
-    for v in shape:
-        n *= v
-    return n
-
-
 LAUNCHERS: dict[str, Callable[[Call], dict]] = {
     **dict.fromkeys(_UNARY, _unary),
     "elementwise_add_grad_grad": _sum_second(1),
@@ -241,5 +179,4 @@ LAUNCHERS: dict[str, Callable[[Call], dict]] = {
     "elementwise_pow_grad": _pow_grad,
     "elementwise_mod": _mod,
     "elementwise_floordiv": _floordiv,
-    **dict.fromkeys(("mul_grad_grad", "matmul_grad_grad", "matmul_v2_grad_grad"), _product_grads),
 }

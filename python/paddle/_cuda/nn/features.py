@@ -1,9 +1,8 @@
-"""Feature maps and small layers: prelu, maxout, fsp, batch_fc, bilinear_tensor_product, conv_shift, fc, cvm, lstm_unit,
+"""Feature maps and small layers: prelu, maxout, fsp, batch_fc, bilinear_tensor_product, conv_shift, cvm, lstm_unit,
 gru_unit, add_position_encoding, spectral_norm, by CuPy functions."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from ..call import Call, Declined
@@ -143,22 +142,6 @@ def _conv_shift_grad(call: Call) -> dict:
         "X@GRAD": (xp.take(d, back, axis=1) * y[:, None, :]).sum(axis=-1),
         "Y@GRAD": (read * d[:, :, None]).sum(axis=1),
     }
-
-
-def _fc(call: Call) -> dict:
-    x, w = call.floats("Input", "W")
-    a, xp = call.attrs, call.xp
-    if a["padding_weights"] or x.size == 0:
-        raise Declined
-    k = a["in_num_col_dims"]
-    out = xp.matmul(x.reshape(math.prod(x.shape[:k]), -1), w)
-    if call.ins.get("Bias") is not None:
-        out = out + call.array("Bias").reshape(1, -1)
-    if a["activation_type"] == "relu":
-        out = xp.maximum(out, out.dtype.type(0))
-    elif a["activation_type"]:
-        raise Declined
-    return {"Out": out.reshape(call.shape("Out"))}
 
 
 def _cvm(call: Call) -> dict:
@@ -323,7 +306,6 @@ LAUNCHERS: dict[str, Callable[[Call], dict]] = {
     "bilinear_tensor_product_grad": _bilinear_grad,
     "conv_shift": _conv_shift,
     "conv_shift_grad": _conv_shift_grad,
-    "fc": _fc,
     "cvm": _cvm,
     "cvm_grad": _cvm_grad,
     "lstm_unit": _lstm_unit,
