@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from paddle import _core, _cuda
+from paddle._cuda.host import PASSED_ON
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "ops"))
 import case as rows  # noqa: E402
@@ -271,8 +272,8 @@ def attempt(c: Any, dtype: str, watch: Watch, want: dict, run: Any, shapes_only:
 
 
 def names() -> list[str]:
-    """Operators with cases of which the operator or a gradient has a launcher."""
-    return sorted(op for op in CASES if related(op) & set(_cuda.LAUNCHERS))
+    """Operators with cases of which the operator or a gradient runs on a device."""
+    return sorted(op for op in CASES if related(op) & (set(_cuda.LAUNCHERS) | PASSED_ON))
 
 
 @functools.cache

@@ -6,6 +6,7 @@ import ctypes
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,8 +20,13 @@ _TYPES = [np.dtype(t) for t in "int8 uint8 int32 uint32 int64 uint64 float16 flo
 calls: list[str] = []
 
 
-def get_unique_id() -> tuple[int, ...]:
-    return tuple(np.frombuffer(os.urandom(128), "int8").tolist())
+#: the type of an id: bytes, before CuPy 14 a tuple of signed bytes
+ID: type = bytes
+
+
+def get_unique_id() -> bytes | tuple[int, ...]:
+    made = os.urandom(128)
+    return made if ID is bytes else tuple(np.frombuffer(made, "int8").tolist())
 
 
 def groupStart() -> None:
@@ -41,10 +47,14 @@ def _write(at: int, data: bytes | np.ndarray) -> None:
 
 
 class NcclCommunicator:
-    def __init__(self, ndev: int, commId: tuple[int, ...], rank: int) -> None:
-        assert len(commId) == 128 and all(-128 <= c < 128 for c in commId) and 0 <= rank < ndev
+    def __init__(self, ndev: int, commId: bytes | tuple[int, ...], rank: int, config: Any = None) -> None:
+        if type(commId) is not ID:  # Cython's argument types
+            given = type(commId).__name__
+            raise TypeError(f"Argument 'commId' has incorrect type (expected {ID.__name__}, got {given})")
+        own = commId if isinstance(commId, bytes) else np.array(commId, "int8").tobytes()
+        assert len(own) == 128 and 0 <= rank < ndev
         self._size, self._rank, self._counts = ndev, rank, {}
-        self._folder = Path(os.environ["FAKE_NCCL"]) / np.array(commId, "int8").tobytes()[:16].hex()
+        self._folder = Path(os.environ["FAKE_NCCL"]) / own[:16].hex()
         self._folder.mkdir(exist_ok=True)
 
     def _put(self, name: str, data: bytes) -> None:

@@ -116,8 +116,11 @@ def test_nccl_of_one_rank(gpu):
 
 
 @pytest.mark.filterwarnings("error:operator:RuntimeWarning")
-def test_nccl_of_one_rank_on_the_stand_in(built, tmp_path, monkeypatch):
+@pytest.mark.parametrize("kind", [bytes, tuple])
+def test_nccl_of_one_rank_on_the_stand_in(kind, built, tmp_path, monkeypatch):
     import fake_nccl
+
+    monkeypatch.setattr(fake_nccl, "ID", kind)
 
     # Only an import binds cupy.cuda.nccl.
     cupy = Cupy(built)

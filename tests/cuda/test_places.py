@@ -90,6 +90,29 @@ class TestEager:
             stays(shim, part)
             assert part.numpy().reshape(-1).tolist() == whole[index].reshape(-1).tolist()
 
+    @pytest.mark.parametrize("stop_gradient", [True, False])
+    @pytest.mark.parametrize("on_device", [True, False])
+    def test_reading_parts_beyond_an_int32(self, on_device, stop_gradient, shim):
+        """Indices have 64 bits, though the attributes of slice have 32. The tensor has no elements, but rows."""
+        where = place() if on_device else paddle.CPUPlace()
+        x = paddle.to_tensor(np.zeros((2**31 + 17, 0), "float32"), place=where, stop_gradient=stop_gradient)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            parts = [x[2**31 - 4 : 2**31 + 4], x[2**31 :], x[2**31 + 1 : 2**31 + 3, :], x[2**31 - 4 :: 2]]
+        assert [p.shape[0] for p in parts] == [8, 17, 2, 11]
+        assert all(str(p.place) == str(where) for p in parts)
+
+    def test_bounds_of_slices_that_are_tensors(self, shim):
+        x, whole = matrix(), np.arange(12, dtype="float32").reshape(4, 3)
+        one, three = (paddle.to_tensor(np.array([n])) for n in (1, 3))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            parts = [_core.ops.slice(x, one, three, axes=[0])]
+            parts += [_core.ops.slice(x, None, None, [one], [three], axes=[0])]
+            parts += [_core.ops.strided_slice(x, one, three, one, axes=[0])]
+        for part in parts:
+            assert str(part.place) == PLACE and part.numpy().tolist() == whole[1:3].tolist()
+
     def test_looking_at_a_tensor(self, shim):
         x = matrix()
         shim.forget()

@@ -12,7 +12,7 @@ import paddle
 import pytest
 from fake_cupy import Cupy
 from paddle import _core, _cuda
-from paddle._cuda.call import Declined
+from paddle._cuda.call import Declined, number
 from paddle._cuda.host import HOST_BY_NATURE, PASSED_ON
 
 rng = np.random.default_rng(7)
@@ -328,6 +328,29 @@ def test_operators_that_pass_a_value_on_are_those_of_the_engine():
 @pytest.mark.gpu
 def test_route_on_a_gpu(gpu):
     test_gradients_stay_on_the_device(None)
+
+
+def test_numbers_are_converted_as_on_the_cpu():
+    types = {20: "uint8", 21: "int8", 1: "int16", 2: "int32", 3: "int64", 5: "float32", 4: "float16", 0: "bool"}
+    for value in (
+        -1.0,
+        3e9,
+        float("nan"),
+        300.0,
+        -129.0,
+        2.5,
+        1e30,
+        -1e30,
+        2147483647.5,
+        -2147483648.5,
+        9.3e18,
+        -9.3e18,
+    ):
+        value = float(np.float32(value))
+        for number_of, dtype in types.items():
+            want = _core.ops.fill_constant(shape=[1], dtype=number_of, value=value).numpy()[0]
+            got = number(value, dtype)
+            assert got.dtype == want.dtype and (got == want or got != got and want != want), (value, dtype, got, want)
 
 
 def test_constants_are_created_on_the_current_device(current):

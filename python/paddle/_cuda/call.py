@@ -182,6 +182,19 @@ class Call:
         _core.call_library(name, address, [v & _WORD for v in values])
 
 
+def number(value: float, dtype: Any) -> np.generic:
+    """A number in a numeric data type, as the CPU kernels convert it (cast.rs): a floating-point number becomes an
+    integer as by x86 instructions, whatever the machine of the host or the device does with one that is out of range.
+    """
+    of = np.dtype(dtype)
+    if of.kind not in "iu":
+        with np.errstate(over="ignore"):
+            return of.type(value)
+    low = 1 << (63 if of.itemsize == 8 else 31)
+    bits = (int(value) if -low - 1 < value < low else -low) & (1 << 8 * of.itemsize) - 1
+    return np.frombuffer(bits.to_bytes(of.itemsize, "little"), of.newbyteorder("<")).astype(of)[0]
+
+
 def ctype(array, allowed: dict[str, str] = TYPES) -> str:
     """The C type of an array's elements; Declined if the kernel has no instance for it."""
     try:

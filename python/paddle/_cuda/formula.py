@@ -8,7 +8,7 @@ import numpy as np
 
 import paddle._core as _core
 
-from .call import Call, Declined, ctype
+from .call import Call, Declined, ctype, number
 from .units import FLOATS, Unit, grid_of, instances
 
 # Slot names to the variable names in formulas.
@@ -76,7 +76,7 @@ def _name(op: str, attrs: dict) -> str:
 
 
 def _scaled(xp, x, a):
-    scale, bias = x.dtype.type(int(a["scale"])), x.dtype.type(int(a["bias"]))
+    scale, bias = number(a["scale"], x.dtype), number(a["bias"], x.dtype)
     return x * scale + bias if a["bias_after_scale"] else scale * (x + bias)
 
 

@@ -105,12 +105,18 @@ def ring_of(machine: Any, number: int) -> _Ring:
     found = _made.get(number)
     if found is None:
         nccl, exchange = machine.nccl(), _make_exchange(number)
-        # NCCL's id is a tuple of signed bytes.
+        # NCCL's id: bytes, before CuPy 14 a tuple of signed bytes.
         mine = bytes(c % 256 for c in nccl.get_unique_id()) if exchange.rank == 0 else None
-        shared = tuple(c - 256 if c > 127 else c for c in exchange.share(mine))
-        comm = nccl.NcclCommunicator(exchange.world, shared, exchange.rank)
+        comm = _communicator(nccl, exchange.world, exchange.share(mine), exchange.rank)
         found = _made[number] = _Ring(nccl, comm, machine.stream(), exchange)
     return found
+
+
+def _communicator(nccl: Any, world: int, shared: bytes, rank: int) -> Any:
+    try:
+        return nccl.NcclCommunicator(world, shared, rank)
+    except TypeError:
+        return nccl.NcclCommunicator(world, tuple(c - 256 if c > 127 else c for c in shared), rank)
 
 
 def _kind(ring: _Ring, array: Any) -> int:
@@ -235,13 +241,6 @@ def _barrier(call: Call) -> dict:
     return {"Out": out}
 
 
-def _pass(call: Call) -> dict:
-    """No-op: all operations are ordered by a single stream."""
-    if not serves(call.attrs.get("ring_id", 0)):
-        raise Declined
-    return {"Out": call.ins["X"]}
-
-
 LAUNCHERS = {
     **{f"c_allreduce_{op}": _all_reduce(f"NCCL_{op.upper()}") for op in ("sum", "max", "min", "prod")},
     **{f"c_reduce_{op}": _reduce(f"NCCL_{op.upper()}") for op in ("sum", "max", "min", "prod")},
@@ -252,6 +251,4 @@ LAUNCHERS = {
     "send_v2": _send,
     "recv_v2": _recv,
     "barrier": _barrier,
-    "c_sync_calc_stream": _pass,
-    "c_sync_comm_stream": _pass,
 }

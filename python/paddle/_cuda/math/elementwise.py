@@ -3,7 +3,7 @@ accumulates gradients in backward."""
 
 from __future__ import annotations
 
-from ..call import Call, Declined, Rows, Shape, same_dtype
+from ..call import Call, Declined, Rows, Shape, number, same_dtype
 
 
 def seen_shape(shape: tuple[int, ...], rank: int, axis: int) -> tuple[int, ...]:
@@ -97,7 +97,7 @@ def _increment(call: Call) -> dict:
     x = call.array("X")
     if x.dtype.name == "uint16":  # bfloat16 is stored as uint16
         raise Declined
-    return {"Out": x + x.dtype.type(call.attrs["step"])}
+    return {"Out": x + number(call.attrs["step"], x.dtype)}
 
 
 def _reduced(grad, shape, seen):

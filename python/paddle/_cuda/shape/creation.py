@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..call import Call, Declined, Rows, Shape
+from ..call import Call, Declined, Rows, number
 
 
 def _shape_of(call: Call, slot: str) -> tuple[int, ...]:
@@ -92,7 +92,7 @@ def _diag_v2(call: Call) -> dict:
         raise Declined
     if x.ndim == 2:
         return {"Out": call.xp.diagonal(x, a["offset"])}
-    return {"Out": _diagonal_matrix(call.xp, x, a["offset"], x.dtype.type(a["padding_value"]))}
+    return {"Out": _diagonal_matrix(call.xp, x, a["offset"], number(a["padding_value"], x.dtype))}
 
 
 def _diag_embed(call: Call) -> dict:
@@ -134,7 +134,7 @@ def _box(starts, sizes) -> tuple[slice, ...]:
 
 def _pad_like(call: Call) -> dict:
     shape, y, xp = _shape_of(call, "X"), call.array("Y"), call.xp
-    out = xp.full(shape, y.dtype.type(call.attrs["pad_value"]), y.dtype)
+    out = xp.full(shape, number(call.attrs["pad_value"], y.dtype), y.dtype)
     out[_box([0] * y.ndim, y.shape)] = y
     return {"Out": out}
 
@@ -199,7 +199,7 @@ def _pad_space(call: Call) -> dict:
     x, xp, mode = call.array("X"), call.xp, _MODES[call.attrs["mode"]]
     if x.size == 0:
         raise Declined
-    fill = x.dtype.type(call.attrs.get("pad_value", call.attrs.get("value")))
+    fill = number(call.attrs.get("pad_value", call.attrs.get("value")), x.dtype)
     for axis, before, after in _spatial(call):
         at, inside = _source(xp, x.shape[axis], before, after, mode)
         x = xp.take(x, at, axis=axis)
@@ -355,11 +355,6 @@ def _shifted(sign: int, source: str, to: str) -> Callable[[Call], dict]:
     return launch
 
 
-def _ddout(call: Call) -> dict:
-    shape = call.ins["DOut"].shape if isinstance(call.ins["DOut"], Shape) else call.array("DOut").shape
-    return {"DDOut": call.array("DDX").reshape(shape)}
-
-
 def _unique(call: Call) -> dict:
     """unique of a flat tensor in the order of first occurrence (version 1)."""
     x, xp, a = call.array("X"), call.xp, call.attrs
@@ -405,7 +400,6 @@ LAUNCHERS: dict[str, Callable[[Call], dict]] = {
     "space_to_depth_grad": _blocks_grad,
     "temporal_shift": _shifted(1, "X", "Out"),
     "temporal_shift_grad": _shifted(-1, "Out@GRAD", "X@GRAD"),
-    "reshape2_grad_grad": _ddout,
     "unique": _unique,
     "unique_with_counts": _unique,
 }

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..call import Call, Declined, Rows, same_dtype
+from ..call import Call, Declined, Rows, number, same_dtype
 
 
 def _list(call: Call, slot: str, elements: bool = True) -> list:
@@ -67,11 +67,31 @@ def _unstack_grad(call: Call) -> dict:
     return {"X@GRAD": call.xp.stack(_list(call, "Y@GRAD"), call.attrs["axis"])}
 
 
+#: the inputs that may replace attributes of slice and strided_slice: the elements of a tensor, a list of tensors
+_BOUNDS = tuple(f"{name}Tensor{kind}" for name in ("Starts", "Ends", "Strides") for kind in ("", "List"))
+
+
+def _bounds(call: Call, name: str) -> list[int]:
+    """The starts, ends or strides: of a tensor, of a list of tensors, or the attribute."""
+    listed = call.ins.get(f"{name}TensorList")
+    if listed:
+        return [int(call.machine.download(v).reshape(())) for v in listed]
+    return call.numbers(f"{name}Tensor") or list(call.attrs.get(name.lower(), ()))
+
+
 def _cut(call: Call, shape: tuple[int, ...]) -> tuple[slice, ...]:
     """The slices of slice and strided_slice."""
     a, part = call.attrs, [slice(None)] * len(shape)
-    strides = a.get("strides") or [1] * len(a["axes"])
-    for axis, start, end, stride in zip(a["axes"], a["starts"], a["ends"], strides, strict=True):
+    starts, ends = _bounds(call, "Starts"), _bounds(call, "Ends")
+    strides = _bounds(call, "Strides") or [1] * len(a["axes"])
+    if not len(a["axes"]) == len(starts) == len(ends) == len(strides):
+        raise Declined
+    # Index -1 from a tensor has the end 0, which is the end of the axis.
+    flags = a.get("infer_flags") or [1] * len(a["axes"])
+    for i, axis in enumerate(a["axes"]):
+        if (starts[i], ends[i], flags[i]) == (-1, 0, -1) and axis in a["decrease_axis"]:
+            raise Declined
+    for axis, start, end, stride in zip(a["axes"], starts, ends, strides, strict=True):
         if stride < 1:
             raise Declined
         size = shape[axis]
@@ -81,13 +101,13 @@ def _cut(call: Call, shape: tuple[int, ...]) -> tuple[slice, ...]:
 
 
 def _slice(call: Call) -> dict:
-    call.alone("Input")
+    call.alone("Input", *_BOUNDS)
     x = call.array("Input")
     return {"Out": x[_cut(call, x.shape)].reshape(call.shape("Out"))}
 
 
 def _slice_grad(call: Call) -> dict:
-    call.alone("Input", "Out@GRAD")
+    call.alone("Input", "Out@GRAD", *_BOUNDS)
     x, d = call.ins["Input"], call.array("Out@GRAD")
     if x is None or isinstance(x, (Rows, list)):
         raise Declined
@@ -127,7 +147,8 @@ def _filled(value: Callable[[dict], Any]) -> Callable[[Call], dict]:
 
     def launch(call: Call) -> dict:
         call.alone("X", "Input")
-        return {"Out": call.xp.full(call.shape("Out"), value(call.attrs), call.dtype("Out"))}
+        dtype = call.dtype("Out")
+        return {"Out": call.xp.full(call.shape("Out"), number(value(call.attrs), dtype), dtype)}
 
     return launch
 
@@ -182,7 +203,7 @@ def _pad(call: Call) -> dict:
     if len(p) != 2 * x.ndim or min(p, default=0) < 0 or x.dtype.name == "uint16":
         raise Declined
     pairs = list(zip(p[::2], p[1::2], strict=True))
-    return {"Out": call.xp.pad(x, pairs, mode="constant", constant_values=x.dtype.type(call.attrs["pad_value"]))}
+    return {"Out": call.xp.pad(x, pairs, mode="constant", constant_values=number(call.attrs["pad_value"], x.dtype))}
 
 
 def _pad_grad(call: Call) -> dict:

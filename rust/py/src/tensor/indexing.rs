@@ -214,6 +214,20 @@ fn operator(p: &Parsed) -> Result<(&'static Op, Attrs)> {
     Ok((op, Arc::new(StridedSliceAttrs { axes, starts, ends, strides, infer_flags, decrease_axis })))
 }
 
+/// Starts, ends and strides as tensors where one of them is no int32, as the attributes are; else none.
+fn long_bounds(p: &Parsed) -> Result<SmallVec<[EagerVar; 3]>> {
+    let bounds = p.spans.iter().flat_map(|s| [s.1, s.2, s.3]);
+    if bounds.map(i32::try_from).all(|n| n.is_ok()) {
+        return Ok(SmallVec::new());
+    }
+    let tensor = |of: fn(&(i32, i64, i64, i64)) -> i64| {
+        let values: Vec<i64> = p.spans.iter().map(of).collect();
+        Ok(EagerVar::new(Tensor::from_slice(&values, &[values.len() as i64])?, true))
+    };
+    let parts: [fn(&(i32, i64, i64, i64)) -> i64; 3] = [|s| s.1, |s| s.2, |s| s.3];
+    parts[..2 + p.strided as usize].iter().map(|&of| tensor(of)).collect()
+}
+
 /// `x[index]`: a new Tensor, or `x` itself if the index selects everything.
 pub fn get<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTensor>> {
     let py = slf.py();
@@ -244,10 +258,15 @@ pub fn get<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResu
 /// The recorded call of the operator; a small part is read here, with the operator's result.
 fn call(py: Python<'_>, p: &Parsed, var: &EagerVar, x: Tensor) -> PyResult<EagerVar> {
     let (op, attrs) = operator(p).or_raise()?;
+    let bounds = long_bounds(p).or_raise()?;
     let mut ins: Ins = Args::new();
     ins.push_one(Some(var));
-    for _ in 1..op.inputs.len() {
-        ins.push_slot([]);
+    for slot in 1..op.inputs.len() {
+        // StartsTensor, EndsTensor and (strided_slice) StridesTensor follow the input.
+        match bounds.get(slot - 1) {
+            Some(bound) => ins.push_one(Some(bound)),
+            None => ins.push_slot([]),
+        }
     }
     if !is_large(&x) && !backend::serves(std::iter::once(&x)) {
         let mut dims = p.kept();
