@@ -53,6 +53,12 @@ class Pointer:
         return Pointer(self.array, self.offset + offset)
 
 
+class Device(contextlib.nullcontext):
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.id = number
+
+
 class Stream(contextlib.AbstractContextManager):
     ptr = 7
 
@@ -86,8 +92,23 @@ class Event:
 
 
 class AsyncPool:
+    """A pool that has memory, half of it in use, until it is trimmed."""
+
+    def __init__(self) -> None:
+        self.total = 4096
+
     def malloc(self, size: int) -> None:
         raise AssertionError("the stand-in allocates by numpy")
+
+    def used_bytes(self) -> int:
+        return 2048
+
+    def total_bytes(self) -> int:
+        return self.total
+
+    def free_all_blocks(self, stream: Stream) -> None:
+        assert isinstance(stream, Stream)
+        self.total = self.used_bytes()
 
 
 def _arrays(result: Any) -> Any:
@@ -163,7 +184,7 @@ class Cupy:
 
     def _device(self, number: int) -> Any:
         self.asked.append(number)
-        return contextlib.nullcontext()
+        return Device(number)
 
     def RawModule(self, code: str, options: tuple[str, ...], name_expressions: list[str]) -> Any:
         (kernel,) = name_expressions

@@ -95,6 +95,12 @@ class HostMachine:
     def wait(self) -> None:
         """Wait for all operations: there are none."""
 
+    def memory(self) -> tuple[int, int]:
+        return 0, 0
+
+    def release(self) -> None:
+        """There is no pool."""
+
     tf32 = False
 
     def allow_tf32(self, allowed: bool) -> None:

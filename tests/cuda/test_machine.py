@@ -3,6 +3,8 @@
 import sys
 
 import numpy as np
+import paddle
+import pytest
 from fake_cupy import Cupy
 from paddle import _cuda
 from paddle.fluid import core
@@ -41,3 +43,19 @@ def test_recipes_are_turned_off_by_the_environment(built, monkeypatch):
     assert machine.driver() == ("libcuda.so.1", 11, 7)
     monkeypatch.setenv("OAR_CUDA_RECIPES", "0")
     assert machine.driver() is None
+
+
+def test_memory_of_the_pool(built, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", Cupy(built))
+    _cuda.use(_cuda.CupyMachine())
+    try:
+        of = paddle.device.cuda
+        assert (of.memory_allocated(), of.memory_reserved()) == (2048, 4096)
+        of.empty_cache()
+        assert (of.memory_allocated(), of.memory_reserved()) == (2048, 2048)
+    finally:
+        _cuda.use(None)
+    if _cuda.device_count() == 0:
+        of.empty_cache()
+        with pytest.raises(ValueError, match="memory_reserved needs a GPU"):
+            of.memory_reserved()

@@ -3,8 +3,10 @@ rank. The stand-in runs the last one too."""
 
 from __future__ import annotations
 
+import gc
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import paddle
@@ -14,8 +16,6 @@ from paddle import _core, _cuda
 from paddle._cuda.comm import rings
 from paddle._dispatch.device_step import sum_all
 from test_route import optimizer_run
-
-LARGE = 2**31 + 17
 
 
 @pytest.mark.gpu
@@ -35,28 +35,106 @@ def test_an_update_keeps_its_memory(gpu):
     assert _core.device_address(p) == at and p.numpy().tolist() == [0.0, 0.0, 0.0]
 
 
-#: Operators on arrays of more than 2^31 elements: the value of each element, for elements that are 1.
-UNARY: dict[str, tuple[Callable, float]] = {
-    "relu": (lambda x: paddle.nn.functional.relu(x), 1.0),
-    "scale": (lambda x: paddle.scale(x, 3.0), 3.0),
-    "add": (lambda x: x + x, 2.0),
+#: Rows of 8 elements: more than 2^31 in all.
+ROWS = 2**28 + 3
+
+
+def _embedding(x: Any) -> Any:
+    """Rows of a table by ids made of x: row 0 but where x has other numbers."""
+    table = paddle.to_tensor((np.arange(64).reshape(8, 8) / 8).astype("float16"), place=x.place)
+    return paddle.nn.functional.embedding(paddle.cast(paddle.max(x, axis=1) * 2.0, "int64"), table)
+
+
+def _gradient(call: Callable) -> Callable:
+    def of(x: Any) -> Any:
+        x.stop_gradient = False
+        (g,) = paddle.grad(call(x), x, grad_outputs=paddle.full(x.shape, 2.0, "float16"))
+        return g
+
+    return of
+
+
+def _affine(kind: Callable) -> Callable:
+    return lambda x: kind(x, paddle.to_tensor((np.arange(8) / 8).astype("float16"), place=x.place))
+
+
+#: Operators on more than 2^31 elements, float16 [ROWS, 8], whose row i is made of row i of x.
+LARGE: dict[str, Callable] = {
+    "relu": paddle.nn.functional.relu,
+    "gelu": paddle.nn.functional.gelu,
+    "scale": lambda x: paddle.scale(x, 3.0),
+    "add": lambda x: x + x,
+    "add of a row": _affine(lambda x, row: x + row),
+    "multiplication by a column": lambda x: x * paddle.max(x, axis=1, keepdim=True),
+    "gradient of relu": _gradient(paddle.nn.functional.relu),
+    "softmax": paddle.nn.functional.softmax,
+    "gradient of softmax": _gradient(paddle.nn.functional.softmax),
+    "layer_norm": lambda x: paddle.nn.functional.layer_norm(x, 8),
+    "cast": lambda x: paddle.cast(x, "int8"),
+    "transpose": lambda x: paddle.transpose(paddle.transpose(x, [1, 0]), [1, 0]),
+    "sum of rows": lambda x: paddle.sum(x, axis=1),
+    "concat": lambda x: paddle.concat([x[: ROWS // 2], x[ROWS // 2 :]]) if x.shape[0] == ROWS else x,
+    "where": lambda x: paddle.where(x > 0.5, x, x * 2.0),
+    "embedding": _embedding,
 }
+#: the rows that differ from the others, which are 1: the first, those at element 2^31, the last
+AT = (0, 2**28 - 1, 2**28, ROWS - 1)
+
+
+def rows_of_large(call: Callable, rows: int, at: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """The rows `at` of the result on the device, and those of the CPU from these rows alone."""
+    given = np.random.default_rng(3).uniform(-1, 1, (len(at), 8)).astype("float16")
+    want = call(paddle.to_tensor(given, place=paddle.CPUPlace())).numpy()
+    paddle.set_device("gpu")
+    try:
+        x = paddle.full([rows, 8], 1.0, "float16")
+        for i, row in zip(at, given, strict=True):
+            x[i] = row
+        out = call(x)
+        assert str(out.place) == "CUDAPlace(0)" and out.shape[0] == rows
+        return np.stack([out[i].numpy().reshape(want.shape[1:]) for i in at]), want
+    finally:
+        paddle.set_device("cpu")
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", UNARY)
+@pytest.mark.parametrize("name", LARGE)
 def test_more_elements_than_an_int_counts(name, gpu):
     free, _ = gpu.xp.cuda.runtime.memGetInfo()
-    if free < 6 * 2 * LARGE:
-        pytest.skip(f"{free >> 30} GiB of device memory are free, {6 * 2 * LARGE >> 30} are needed")
-    call, value = UNARY[name]
+    if free < 60 << 30:
+        pytest.skip(f"{free >> 30} GiB of device memory are free, 60 are needed")
+    try:
+        got, want = rows_of_large(LARGE[name], ROWS, AT)
+    finally:
+        gc.collect()
+        paddle.device.cuda.empty_cache()
+    np.testing.assert_allclose(got, want, rtol=4e-3, atol=4e-3)
+
+
+@pytest.mark.gpu
+def test_reductions_of_more_elements_than_an_int_counts(gpu):
+    free, _ = gpu.xp.cuda.runtime.memGetInfo()
+    if free < 60 << 30:
+        pytest.skip(f"{free >> 30} GiB of device memory are free, 60 are needed")
     paddle.set_device("gpu")
     try:
-        out = call(paddle.full([LARGE], 1.0, "float16"))
-        parts = [out[at : at + 8].numpy() for at in (0, 2**31 - 4, LARGE - 8)]
+        x = paddle.full([ROWS, 8], 1.0, "float16")
+        for i in AT[1:]:
+            x[i] = np.arange(8, dtype="float16") * (1 + i % 3)
+        largest = max(7 * (1 + i % 3) for i in AT[1:])
+        assert float(paddle.mean(x)) == 1.0 and float(paddle.max(x)) == largest and float(paddle.min(x)) == 0.0
+        assert paddle.max(x, axis=0).numpy().tolist() == [max(1.0, largest / 7 * c) for c in range(8)]
+        del x
     finally:
         paddle.set_device("cpu")
-    assert [p.tolist() for p in parts] == [[value] * 8] * 3
+        gc.collect()
+        paddle.device.cuda.empty_cache()
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_operators_on_few_rows(name, shim):
+    got, want = rows_of_large(LARGE[name], 40, (0, 21, 22, 39))
+    np.testing.assert_allclose(got, want, rtol=4e-3, atol=4e-3)
 
 
 class OneRank:

@@ -17,7 +17,9 @@ __all__ = [
     "LAUNCHERS",
     "clip_all",
     "device_count",
+    "memory",
     "reason",
+    "release_memory",
     "require",
     "runtime",
     "step_all",
@@ -85,6 +87,20 @@ def device_count() -> int:
     """The number of usable CUDA devices."""
     found = runtime()
     return 0 if found is None else found.machine.device_count()
+
+
+def release_memory() -> None:
+    """Return memory of the current device that no tensor has to the driver; without a device nothing is done."""
+    found = runtime()
+    if found is not None:
+        _core.drain_device()
+        found.machine.release()
+
+
+def memory() -> tuple[int, int]:
+    """Bytes of the current device that tensors have, and all that its pool has from the driver."""
+    found = runtime()
+    return (0, 0) if found is None else found.machine.memory()
 
 
 def require(device: int) -> None:

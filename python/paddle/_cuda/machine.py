@@ -95,7 +95,8 @@ class _Aside:
 
 
 def _stream_ordered_pool(cupy: Any, device: int) -> Any:
-    """CuPy's stream-ordered allocator of the current device; None (CuPy's default pool) where CUDA has none."""
+    """CuPy's stream-ordered allocator of the current device; None (CuPy's default pool) where CUDA has none. It keeps
+    freed memory when the device synchronizes: its release threshold is CUPY_GPU_MEMORY_LIMIT, by default unlimited."""
     if not cupy.cuda.runtime.deviceGetAttribute(_MEMORY_POOLS, device):
         return None
     return cupy.cuda.MemoryAsyncPool()
@@ -217,6 +218,20 @@ class CupyMachine:
     def wait(self) -> None:
         """Wait for all operations on the current device."""
         self._entry().stream.synchronize()
+
+    def memory(self) -> tuple[int, int]:
+        """Bytes of the current device's pool: those in use, and all that it has from the driver."""
+        pool = self._pool()
+        return int(pool.used_bytes()), int(pool.total_bytes())
+
+    def release(self) -> None:
+        """Return memory of the current device's pool that is not in use to the driver."""
+        entry = self._entry()
+        with self.on(entry.device.id):
+            self._pool().free_all_blocks(entry.stream)
+
+    def _pool(self) -> Any:
+        return self._entry().pool or self.xp.get_default_memory_pool()
 
     def _entry(self) -> _Entry:
         return self.on(self.xp.cuda.runtime.getDevice())

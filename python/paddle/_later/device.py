@@ -76,19 +76,18 @@ def empty_cache() -> None:
         >>> paddle.device.cuda.empty_cache()
     """
     if is_compiled_with_cuda():
-        _pool().free_all_blocks()
+        from paddle import _cuda
+
+        _cuda.release_memory()
 
 
-def _pool() -> Any:
-    import cupy
-
-    return cupy.get_default_memory_pool()
-
-
-def _bytes(name: str, attribute: str) -> int:
+def _bytes(name: str) -> tuple[int, int]:
+    """Bytes in use and bytes from the driver."""
     if not is_compiled_with_cuda():
         raise ValueError(f"paddle.device.cuda.{name} needs a GPU, and no CUDA device can be used: {why_no_cuda()}")
-    return int(getattr(_pool(), attribute)())
+    from paddle import _cuda
+
+    return _cuda.memory()
 
 
 def memory_allocated(device: Any = None) -> int:
@@ -100,7 +99,7 @@ def memory_allocated(device: Any = None) -> int:
     Raises:
         ValueError: without a GPU.
     """
-    return _bytes("memory_allocated", "used_bytes")
+    return _bytes("memory_allocated")[0]
 
 
 def memory_reserved(device: Any = None) -> int:
@@ -112,7 +111,7 @@ def memory_reserved(device: Any = None) -> int:
     Raises:
         ValueError: without a GPU.
     """
-    return _bytes("memory_reserved", "total_bytes")
+    return _bytes("memory_reserved")[1]
 
 
 def get_rng_state(device: str | None = None) -> list:
