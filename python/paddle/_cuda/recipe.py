@@ -35,7 +35,7 @@ def recipe(call: Call, made: dict) -> tuple | None:
                 steps.append((kernel, of, sizes, block, 0, given))
             else:
                 steps.append((call.machine.pointer(of, kernel), None, sizes, block, 0, given))
-        return steps, [a.nbytes for a in call.allocated], [places.result(made.get(slot)) for slot in call.wanted]
+        return steps, [a.nbytes for a in call.allocated], [places.results(made.get(slot)) for slot in call.wanted]
     except _Unknown:
         return None
 
@@ -69,6 +69,10 @@ class _Places:
         if isinstance(value, np.generic):
             return _NUMBER, 0, int.from_bytes(value.tobytes().ljust(8, b"\0"), "little")
         return self._place(value)
+
+    def results(self, value: Any) -> list[tuple | None]:
+        """The results of a slot."""
+        return [self.result(v) for v in value] if isinstance(value, list) else [self.result(value)]
 
     def result(self, value: Any) -> tuple | None:
         if value is None:

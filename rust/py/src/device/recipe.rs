@@ -48,7 +48,8 @@ pub struct Recipe {
     steps: Vec<(Step, Vec<Arg>)>,
     /// Bytes of results and temporary values.
     buffers: Vec<usize>,
-    outs: Vec<Output>,
+    /// The results by output slot.
+    outs: Vec<SmallVec<[Output; 1]>>,
 }
 
 /// As Python gives an argument (kind, index, offset or bits) and a result (kind, index, data type, shape).
@@ -60,7 +61,7 @@ type GivenResult = Option<(u8, usize, String, Vec<i64>)>;
 impl Recipe {
     /// From `(steps, bytes of buffers, results by output slot)`; see `paddle._cuda.recipe`.
     pub fn from_python(given: &Bound<'_, PyAny>) -> PyResult<Recipe> {
-        let (steps, buffers, outs): (Vec<GivenStep>, Vec<usize>, Vec<GivenResult>) = given.extract()?;
+        let (steps, buffers, outs): (Vec<GivenStep>, Vec<usize>, Vec<Vec<GivenResult>>) = given.extract()?;
         let arg = |(kind, index, more): GivenArg| match kind {
             0 => Arg::Input((index >> 16) as u32, (index & 0xffff) as u32, more),
             1 => Arg::Buffer(index as u32, more),
@@ -81,7 +82,8 @@ impl Recipe {
             }
             Some((_, slot, ..)) => Ok(Output::Input(slot as u32)),
         };
-        let outs = outs.into_iter().map(out).collect::<Result<_>>().or_raise()?;
+        let of_slot = |given: Vec<GivenResult>| given.into_iter().map(out).collect::<Result<_>>();
+        let outs = outs.into_iter().map(of_slot).collect::<Result<_>>().or_raise()?;
         Ok(Recipe { steps: steps.collect(), buffers, outs })
     }
 
@@ -125,17 +127,20 @@ impl Recipe {
             }
             Ok(blocks)
         })?;
-        for (slot, out) in self.outs.iter().enumerate() {
-            let value = match out {
-                Output::None => continue,
-                Output::Buffer(i, dtype, dims) => {
-                    let block = blocks.get(*i).ok_or_else(|| err!(Fatal, "a recipe names a buffer that it lacks"))?;
-                    Value::Dense(Tensor::from_device(memory(block.clone(), self.buffers[*i]), *dtype, dims)?)
+        for (slot, outs) in self.outs.iter().enumerate() {
+            for (i, out) in outs.iter().enumerate() {
+                let value = match out {
+                    Output::None => continue,
+                    Output::Buffer(at, dtype, dims) => {
+                        let block =
+                            blocks.get(*at).ok_or_else(|| err!(Fatal, "a recipe names a buffer that it lacks"))?;
+                        Value::Dense(Tensor::from_device(memory(block.clone(), self.buffers[*at]), *dtype, dims)?)
+                    }
+                    Output::Input(from) => call.ins.slot(*from as usize).first().cloned().unwrap_or(Value::None),
+                };
+                if let Some(to) = call.outs.slot_mut(slot).get_mut(i) {
+                    to.value = value;
                 }
-                Output::Input(from) => call.ins.slot(*from as usize).first().cloned().unwrap_or(Value::None),
-            };
-            if let Some(to) = call.outs.slot_mut(slot).first_mut() {
-                to.value = value;
             }
         }
         call.ran = true;
@@ -176,7 +181,8 @@ fn same(op: &Op, a: &Attrs, b: &Attrs) -> bool {
     (0..op.attrs.fields.len()).all(|i| a.get(i) == b.get(i))
 }
 
-/// The key of a call; `None` if it has operands that no recipe takes (SelectedRows, LoD, no elements).
+/// The key of a call; `None` if it has operands that no recipe takes (SelectedRows, LoD), or lists that are written in
+/// place.
 pub fn key(call: &DeviceCall) -> Option<Key> {
     let mut key = Key::new();
     key.push(call.op as *const Op as i64);
@@ -191,7 +197,7 @@ pub fn key(call: &DeviceCall) -> Option<Key> {
                     key.push(-1);
                     continue;
                 }
-                Value::Dense(t) if t.lod.is_none() && t.numel() > 0 => t,
+                Value::Dense(t) if t.lod.is_none() => t,
                 _ => return None,
             };
             let place = t.on_device().map(|(memory, offset)| memory.address() + offset);
@@ -207,7 +213,13 @@ pub fn key(call: &DeviceCall) -> Option<Key> {
     }
     for (slot, s) in call.op.outputs.iter().enumerate() {
         if s.has(SlotFlag::Duplicable) {
-            return None;
+            let outs = call.outs.slot(slot);
+            if s.alias.is_some() || outs.iter().any(|o| o.in_place) {
+                return None;
+            }
+            key.push(outs.len() as i64);
+            key.extend(outs.iter().map(|o| i64::from(o.wanted)));
+            continue;
         }
         let out = call.outs.slot(slot).first();
         let input = s.alias.and_then(|name| call.op.input(name)).and_then(|i| call.ins.slot(i).first());
