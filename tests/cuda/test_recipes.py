@@ -124,3 +124,38 @@ def test_replays_agree_with_the_cpu(op, driver):
 def test_replays_agree_on_a_gpu(op, gpu):
     wrong = wrong_when_replayed(op)
     assert not wrong, "\n".join(wrong[:5])
+
+
+@pytest.mark.parametrize(
+    "mode, layers, direction", [("LSTM", 2, "forward"), ("GRU", 1, "bidirect"), ("SimpleRNN", 2, "bidirect")]
+)
+def test_steps_of_a_recurrent_network_run_without_python(mode, layers, direction, driver):
+    """All steps of all layers are one recipe, forward and backward."""
+    x = np.random.default_rng(2).normal(size=(3, 5, 4)).astype("float32")
+    network = getattr(paddle.nn, mode)(4, 6, layers, direction)
+    values = [
+        np.random.default_rng(i).normal(size=p.shape).astype("float32") for i, p in enumerate(network.parameters())
+    ]
+
+    def step(place):
+        paddle.set_device(place)
+        for p, value in zip(network.parameters(), values, strict=True):
+            p.set_value(value)
+            p.clear_gradient()
+        given = paddle.to_tensor(x, stop_gradient=False)
+        out, _ = network(given)
+        (out * out).sum().backward()
+        return [out.numpy(), given.grad, *(p.grad for p in network.parameters())]
+
+    try:
+        want = step("cpu")
+        network = getattr(paddle.nn, mode)(4, 6, layers, direction)
+        found = [step("gpu"), step("gpu")]
+        driver.forget()
+        found.append(step("gpu"))
+    finally:
+        paddle.set_device("cpu")
+    assert not [kernel for kernel in driver.started if kernel.startswith("rnn")]
+    for got in found:
+        for g, w in zip(got, want, strict=True):
+            np.testing.assert_allclose(g, w, rtol=2e-4, atol=2e-5)

@@ -129,7 +129,20 @@ _FAMILIES = (
 )
 
 # Families whose launchers only start kernels, so that their launches may be recorded (recipe.py).
-_RECORDED = (formula, binary, reduction, matmul, addmm, dot, softmax, layer_norm, instance_norm, pooling, optimizer)
+_RECORDED = (
+    formula,
+    binary,
+    reduction,
+    matmul,
+    addmm,
+    dot,
+    softmax,
+    layer_norm,
+    instance_norm,
+    pooling,
+    optimizer,
+    rnn,
+)
 
 _ROWS = {op["type"]: op for op in _core.op_table()}
 

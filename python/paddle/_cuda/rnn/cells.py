@@ -115,67 +115,75 @@ template <typename T> __global__ void gru_gates_grad(const T* gates, const T* be
     }
 }
 
-// A step of the operator rnn (mode 0 tanh, 1 relu, 2 LSTM with gates i f g o, 3 GRU with r z c). Rows past their
-// length (`lengths` null: none) keep their state and give zeros. `extra`: the cells, or the state's sum of a GRU's
-// candidate. A row of `out` has `stride` elements.
-template <typename T> __global__ void rnn_cell(int mode, T* gates, const T* own, T* extra, T* h, T* c, T* out,
+// A step of the operator rnn (mode 0 tanh, 1 relu, 2 LSTM with gates i f g o, 3 GRU with r z c). `gates` holds the sums
+// of the input and, except for a GRU, of the state, whose sums of a GRU are `own`; biases are added here. Rows past
+// their length (`lengths` null: none) keep their state and give zeros. `extra`: the cells, or the state's sum of a
+// GRU's candidate. The states before are `h_before` and `c_before`, which may be `h` and `c`. A row of `out` has
+// `stride` elements.
+template <typename T> __global__ void rnn_cell(int mode, T* gates, const T* own, const T* bias_ih, const T* bias_hh,
+                                               T* extra, const T* h_before, const T* c_before, T* h, T* c, T* out,
                                                i64 stride, const i64* lengths, i64 step, i64 n, i64 total) {
     for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < total; i += (i64)gridDim.x * blockDim.x) {
-        i64 row = i / n, k = i % n;
+        i64 row = i / n, k = i % n, count = mode < 2 ? 1 : mode == 2 ? 4 : 3, at = row * count * n + k;
         bool on = !lengths || step < lengths[row];
-        T state = T(0);
+        T state = T(0), s[4];
+        if (on)
+            for (int g = 0; g < count; g++) {
+                s[g] = gates[at + g * n] + bias_ih[k + g * n];
+                if (mode != 3) s[g] += bias_hh[k + g * n];
+            }
         if (mode < 2) {
-            if (on) gates[i] = state = mode == 0 ? tanh(gates[i] + own[i]) : act(3, gates[i] + own[i]);
+            if (on) gates[i] = state = act(mode == 0 ? 2 : 3, s[0]);
         } else if (mode == 2) {
-            i64 at = row * 4 * n + k;
-            T cell = c[i];
+            T cell = c_before[i];
             if (on) {
-                T in = plain_sigmoid(gates[at] + own[at]), forget = plain_sigmoid(gates[at + n] + own[at + n]);
-                T g = tanh(gates[at + 2 * n] + own[at + 2 * n]);
-                T o = plain_sigmoid(gates[at + 3 * n] + own[at + 3 * n]);
-                c[i] = cell = forget * cell + in * g;
+                T in = plain_sigmoid(s[0]), forget = plain_sigmoid(s[1]), g = tanh(s[2]), o = plain_sigmoid(s[3]);
+                cell = forget * cell + in * g;
                 gates[at] = in, gates[at + n] = forget, gates[at + 2 * n] = g, gates[at + 3 * n] = o;
                 state = o * tanh(cell);
             }
-            extra[i] = cell;
+            c[i] = extra[i] = cell;
         } else {
-            i64 at = row * 3 * n + k;
+            T sum = own[at + 2 * n] + bias_hh[k + 2 * n];
             if (on) {
-                T r = plain_sigmoid(gates[at] + own[at]), z = plain_sigmoid(gates[at + n] + own[at + n]);
-                T sum = own[at + 2 * n], g = tanh(gates[at + 2 * n] + r * sum);
+                T r = plain_sigmoid(s[0] + own[at] + bias_hh[k]);
+                T z = plain_sigmoid(s[1] + own[at + n] + bias_hh[k + n]), g = tanh(s[2] + r * sum);
                 gates[at] = r, gates[at + n] = z, gates[at + 2 * n] = g;
-                state = (h[i] - g) * z + g;
+                state = (h_before[i] - g) * z + g;
             }
-            extra[i] = on ? own[at + 2 * n] : T(0);
+            extra[i] = on ? sum : T(0);
         }
-        if (on) h[i] = state;
-        out[row * stride + k] = on ? state : T(0);
+        h[i] = on ? state : h_before[i];
+        out[row * stride + k] = state;
     }
 }
 
-// Its gradient: `d` gets those of the input's sums, `inner` (of a GRU) those of the state's; `dh` and `dc` are those of
-// the state after the step, and become the direct part of those before. `cell_before` (or null): the cells of the step
-// computed before, whose number is `earlier`; `first`: the initial cells.
+// Its gradient: `d` gets those of the input's sums, `inner` (of a GRU) those of the state's; `dh_after` and `dc_after`
+// (null: zeros) are those of the state after the step, `dh` and `dc`, which may be the same memory, get the direct part
+// of those before. `cell_before` (or null): the cells of the step computed before, whose number is `earlier`; `first`:
+// the initial cells.
 template <typename T> __global__ void rnn_cell_grad(int mode, const T* gates, const T* extra, const T* before,
                                                     const T* cell_before, const T* first, const T* dout, i64 stride,
-                                                    T* dh, T* dc, T* d, T* inner, const i64* lengths, i64 step,
-                                                    i64 earlier, i64 n, i64 total) {
+                                                    const T* dh_after, const T* dc_after, T* dh, T* dc, T* d, T* inner,
+                                                    const i64* lengths, i64 step, i64 earlier, i64 n, i64 total) {
     for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < total; i += (i64)gridDim.x * blockDim.x) {
         i64 row = i / n, k = i % n;
         bool on = !lengths || step < lengths[row];
-        T grad = on ? dout[row * stride + k] + dh[i] : T(0);
+        T after = dh_after ? dh_after[i] : T(0), grad = on ? dout[row * stride + k] + after : T(0);
         if (mode < 2) {
-            d[i] = grad * slope(mode == 0 ? 2 : 3, gates[i]);
-            if (on) dh[i] = T(0);
+            d[i] = on ? grad * slope(mode == 0 ? 2 : 3, gates[i]) : T(0);
+            dh[i] = on ? T(0) : after;
         } else if (mode == 2) {
             i64 at = row * 4 * n + k;
+            T dcell = dc_after ? dc_after[i] : T(0);
             if (!on) {
                 d[at] = d[at + n] = d[at + 2 * n] = d[at + 3 * n] = T(0);
+                dc[i] = dcell, dh[i] = after;
                 continue;
             }
             T in = gates[at], forget = gates[at + n], g = gates[at + 2 * n], o = gates[at + 3 * n], t = tanh(extra[i]);
             T old = cell_before && (!lengths || earlier < lengths[row]) ? cell_before[i] : first[i];
-            T own = dc[i] + grad * o * (T(1) - t * t);
+            T own = dcell + grad * o * (T(1) - t * t);
             d[at] = own * g * in * (T(1) - in);
             d[at + n] = own * old * forget * (T(1) - forget);
             d[at + 2 * n] = own * in * (T(1) - g * g);
@@ -190,8 +198,27 @@ template <typename T> __global__ void rnn_cell_grad(int mode, const T* gates, co
             T dr = on ? sum * extra[i] * r * (T(1) - r) : T(0);
             d[at] = inner[at] = dr, d[at + n] = inner[at + n] = dz, d[at + 2 * n] = sum;
             inner[at + 2 * n] = on ? sum * r : T(0);
-            if (on) dh[i] = grad * z;
+            dh[i] = on ? grad * z : after;
         }
+    }
+}
+
+// The state before each step [steps, batch, n] of a direction: that of the step before, else the initial one; arbitrary
+// for rows past their length. A row of `out` has `stride` elements.
+template <typename T> __global__ void rnn_before(const T* out, const T* first, i64 stride, const i64* lengths, T* to,
+                                                 i64 steps, i64 batch, i64 n, i64 total, int backwards) {
+    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < total; i += (i64)gridDim.x * blockDim.x) {
+        i64 k = i % n, row = i / n % batch, step = i / n / batch, from = backwards ? step + 1 : step - 1;
+        bool has = backwards ? from < steps && (!lengths || from < lengths[row]) : from >= 0;
+        to[i] = has ? out[(from * batch + row) * stride + k] : first[row * n + k];
+    }
+}
+
+// x to one place or (`second` not null) to two.
+template <typename T> __global__ void copied(const T* x, T* to, T* second, i64 total) {
+    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < total; i += (i64)gridDim.x * blockDim.x) {
+        to[i] = x[i];
+        if (second) second[i] = x[i];
     }
 }
 
@@ -203,7 +230,7 @@ template <typename T> __global__ void masked(const T* x, const unsigned char* ma
 """
 _KERNELS = (
     "lstm_cell lstm_cell_grad projected projected_grad gru_gates gru_state gru_state_grad gru_gates_grad rnn_cell "
-    "rnn_cell_grad masked"
+    "rnn_cell_grad rnn_before copied masked"
 ).split()
 UNIT = Unit("rnn_cells", SOURCE, sum((instances(kernel, REALS) for kernel in _KERNELS), ()))
 #: numbers of activations by name

@@ -1,13 +1,16 @@
 """rnn and cudnn_lstm (layers of simple RNNs, LSTMs or GRUs over padded sequences) and their gradients: the input
-products of all steps are one, a step is one product and one cell kernel."""
+products of all steps are one, a step is one product and one cell kernel. Without dropout and lengths a call is launches
+and products only, which recipes replay."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from ..call import Call, Declined, ctype, same_dtype
+from ..math import gemm, reduction
 from ..random import philox
 from ..units import REALS
 from .batches import launch
@@ -20,7 +23,7 @@ class _Network:
 
     def __init__(self, call: Call, mode: str, weights: list, states: list) -> None:
         a = call.attrs
-        self.call, self.xp, self.x = call, call.xp, call.array("Input")
+        self.call, self.x = call, call.array("Input")
         self.mode, self.gates = _MODES[mode]
         ctype(self.x, REALS)
         same_dtype(self.x, *weights, *states)
@@ -72,7 +75,8 @@ class _Network:
         """Out, the final states, the reserve and the mask of dropout."""
         call, n = self.call, self.n
         shape = (self.steps, self.batch, self.directions * n)
-        reserve, final = call.empty((self.reserve,), self.x.dtype), [s.copy() for s in self.states]
+        reserve = call.empty((self.reserve,), self.x.dtype)
+        final = [call.empty(s.shape, s.dtype) for s in self.states]
         mask = call.empty((0,), "uint8")
         if self.drop:
             mask = (philox.uniforms(call, shape) >= self.drop).astype("uint8")
@@ -86,85 +90,92 @@ class _Network:
         return below, final, reserve, mask
 
     def _layer(self, x, layer: int, direction: int, final: list, reserve, out) -> None:
-        xp, n = self.xp, self.n
-        ih, hh, bias_ih, bias_hh = self.of(layer, direction)
+        call, n = self.call, self.n
+        ih, hh, *biases = self.of(layer, direction)
         gates, extra = self.saved(reserve, layer, direction)
-        gru = self.mode == 3
-        gates[...] = xp.matmul(x.reshape(-1, x.shape[-1]), ih.T).reshape(gates.shape)
-        # The reset gate multiplies the state's sum, bias included: that bias is not merged into the input's.
-        gates += bias_ih if gru else bias_ih + bias_hh
-        part = layer * self.directions + direction
-        h, c = final[0][part], final[1][part] if self.mode == 2 else None
+        gru, part = self.mode == 3, layer * self.directions + direction
+        gemm.product(call, x.reshape(-1, x.shape[-1]), ih, ty=True, out=gates.reshape(-1, self.width))
+        # The reset gate multiplies the state's sum, bias included: that sum is not merged into the input's.
+        own = call.empty((self.batch, self.width), x.dtype) if gru else None
+        before, after = [s[part] for s in self.states], [s[part] for s in final]
         total, at = self.batch * n, direction * n
         sizes = np.int64(n), np.int64(total)
         for t in self.order(direction):
-            own = xp.matmul(h, hh.T)
-            if gru:
-                own += bias_hh
-            step = gates[t], own, extra[t] if self.extra else None, h, c
+            gemm.product(call, before[0], hh, ty=True, beta=0.0 if gru else 1.0, out=own if gru else gates[t])
+            sums = gates[t], own, *biases, extra[t] if self.extra else None
+            states = (*_pair(before), *_pair(after))
             where = out[t].reshape(-1)[at:], np.int64(self.directions * n), self.lengths, np.int64(t)
-            launch(self.call, "rnn_cell", total, gates, np.int32(self.mode), *step, *where, *sizes)
+            launch(call, "rnn_cell", total, gates, np.int32(self.mode), *sums, *states, *where, *sizes)
+            before = after
 
     def before(self, out, first, direction: int):
         """The state before each step; arbitrary for rows that have ended."""
-        xp, n = self.xp, self.n
-        own = out[:, :, direction * n : (direction + 1) * n]
-        first = first.reshape(1, self.batch, n)
-        if direction == 0:
-            return xp.concatenate([first, own[:-1]])
-        after = xp.concatenate([own[1:], first])
-        if self.lengths is None:
-            return after
-        steps = xp.arange(1, self.steps + 1).reshape(-1, 1, 1)
-        return xp.where(steps < self.lengths.reshape(1, -1, 1), after, first)
+        n, at = self.n, direction * self.n
+        to = self.call.empty((self.steps, self.batch, n), out.dtype)
+        sizes = map(np.int64, (self.steps, self.batch, n, to.size))
+        given = out.reshape(-1)[at:], first, np.int64(self.directions * n), self.lengths, to
+        launch(self.call, "rnn_before", to.size, out, *given, *sizes, np.int32(direction))
+        return to
 
-    def backward(self, out, dout, reserve, mask, last: list) -> tuple:
-        """The gradients of the weights, of Input and of the states; `last` those of the final states (or None)."""
-        xp = self.xp
-        dstates = [
-            xp.zeros(s.shape, s.dtype) if d is None else d.copy() for s, d in zip(self.states, last, strict=True)
-        ]
-        dweights: list = [None] * len(self.weights)
+    def backward(self, out, dout, reserve, mask, last: list, dweights: list) -> tuple:
+        """The gradients of Input and of the states; those of the weights are written to `dweights`. `last` are those of
+        the final states, None for zeros."""
+        dstates = [self.call.empty(s.shape, s.dtype) for s in self.states]
         for layer in range(self.layers - 1, -1, -1):
             given = self.x if layer == 0 else self.out_of(reserve, layer - 1)
             if layer and self.drop:
                 given = self.dropped(given, mask)
-            dx = None
+            dx = self.call.empty(given.shape, given.dtype)
             for direction in range(self.directions):
-                found = self._layer_grad(given, layer, direction, out, dout, reserve, dstates, dweights)
-                dx = found if dx is None else dx + found
+                self._layer_grad((given, dx), layer, direction, (out, dout, reserve), (last, dstates), dweights)
             if layer:
                 dout = self.dropped(dx, mask) if self.drop else dx
                 out = self.out_of(reserve, layer - 1)
-        return dweights, dx, dstates
+        return dx, dstates
 
-    def _layer_grad(self, x, layer: int, direction: int, out, dout, reserve, dstates: list, dweights: list):
-        xp, n, call = self.xp, self.n, self.call
+    def _layer_grad(
+        self, xs: tuple, layer: int, direction: int, saved: tuple, states: tuple[list, list], dweights: list
+    ) -> None:
+        call, n, (x, dx), (out, dout, reserve), (last, dstates) = self.call, self.n, xs, saved, states
         ih, hh, _, _ = self.of(layer, direction)
         gates, extra = self.saved(reserve, layer, direction)
         part, gru, lstm = layer * self.directions + direction, self.mode == 3, self.mode == 2
-        before = xp.ascontiguousarray(self.before(out, self.states[0][part], direction))
+        before = self.before(out, self.states[0][part], direction)
         d = call.empty(gates.shape, gates.dtype)
         inner = call.empty(gates.shape, gates.dtype) if gru else d
-        dh, dc = dstates[0][part], dstates[1][part] if lstm else None
+        after, made = [None if s is None else s[part] for s in last], [s[part] for s in dstates]
         total, at, order = self.batch * n, direction * n, list(self.order(direction))
-        dout = xp.ascontiguousarray(dout)
         for i in range(self.steps - 1, -1, -1):
             t, earlier = order[i], order[i - 1] if i else -1
             cells = (extra[earlier] if i else None, self.states[1][part]) if lstm else (None, None)
-            saved = gates[t], extra[t] if self.extra else None, before[t], *cells
+            kept = gates[t], extra[t] if self.extra else None, before[t], *cells
             given = dout[t].reshape(-1)[at:], np.int64(self.directions * n)
-            made = dh, dc, d[t], inner[t] if gru else None
+            grads = *_pair(after), *_pair(made), d[t], inner[t] if gru else None
             where = self.lengths, np.int64(t), np.int64(earlier), np.int64(n), np.int64(total)
-            launch(call, "rnn_cell_grad", total, gates, np.int32(self.mode), *saved, *given, *made, *where)
-            dh += xp.matmul(inner[t], hh)
+            launch(call, "rnn_cell_grad", total, gates, np.int32(self.mode), *kept, *given, *grads, *where)
+            gemm.product(call, inner[t], hh, beta=1.0, out=made[0])
+            after = made
         flat, own = d.reshape(-1, self.width), inner.reshape(-1, self.width)
+        gemm.product(call, flat, x.reshape(-1, x.shape[-1]), tx=True, out=dweights[2 * part])
+        gemm.product(call, own, before.reshape(-1, n), tx=True, out=dweights[2 * part + 1])
+        gemm.product(call, flat, ih, beta=float(direction), out=dx.reshape(flat.shape[0], -1))
         biases = 2 * self.layers * self.directions + 2 * part
-        dweights[2 * part] = xp.matmul(flat.T, x.reshape(-1, x.shape[-1]))
-        dweights[2 * part + 1] = xp.matmul(own.T, before.reshape(-1, n))
-        dweights[biases] = flat.sum(axis=0)
-        dweights[biases + 1] = own.sum(axis=0) if gru else dweights[biases].copy()
-        return xp.matmul(flat, ih).reshape(x.shape)
+        of_input, of_state = dweights[biases : biases + 2]
+        if gru:
+            self._sums(own, of_state)
+            self._sums(flat, of_input)
+        else:
+            self._sums(flat, of_input, of_state)
+
+    def _sums(self, x, to, second=None) -> None:
+        """The sums of columns, to one place or to two."""
+        found = reduction.reduce(self.call, x, [0], "Sum", 1)
+        launch(self.call, "copied", found.size, x, found, to, second, np.int64(found.size))
+
+
+def _pair(states: list) -> tuple:
+    """The hidden state and the cells, None for those of other networks than LSTMs."""
+    return states[0], states[1] if len(states) > 1 else None
 
 
 def _dense(call: Call, slot: str) -> list:
@@ -186,26 +197,30 @@ def _rnn_grad(call: Call) -> dict:
     last = call.ins.get("State@GRAD") or []
     last = [last[i] if i < len(last) else None for i in range(len(net.states))]
     saved = call.array("Out"), call.array("Out@GRAD"), call.array("Reserve")
-    dweights, dx, dstates = net.backward(*saved, mask, last)
+    dweights = [call.empty(w.shape, w.dtype) for w in net.weights]
+    dx, dstates = net.backward(*saved, mask, last, dweights)
     return {"WeightList@GRAD": dweights, "Input@GRAD": dx, "PreState@GRAD": dstates}
+
+
+def _unpacked(flat: Any, call: Call) -> list:
+    """The weights of cudnn_lstm that are one after the other in one array, as views."""
+    a, n, directions, found = call.attrs, call.attrs["hidden_size"], 1 + bool(call.attrs["is_bidirec"]), []
+    shapes: list[tuple[int, ...]] = []
+    for layer in range(a["num_layers"]):
+        width = call.array("Input").shape[2] if layer == 0 else directions * n
+        shapes += [(4 * n, width), (4 * n, n)] * directions
+    shapes += [(4 * n,)] * (2 * a["num_layers"] * directions)
+    at = 0
+    for shape in shapes:
+        found.append(flat[at : at + math.prod(shape)].reshape(shape))
+        at += math.prod(shape)
+    return found
 
 
 def _cudnn(call: Call) -> _Network:
     """The network of cudnn_lstm, whose weights are a list or one after the other in W."""
-    a, states = call.attrs, [call.array("InitH"), call.array("InitC")]
-    weights = _dense(call, "WeightList")
-    if not weights:
-        flat, n, directions = call.array("W"), a["hidden_size"], 1 + bool(a["is_bidirec"])
-        shapes: list[tuple[int, ...]] = []
-        for layer in range(a["num_layers"]):
-            width = call.array("Input").shape[2] if layer == 0 else directions * n
-            shapes += [(4 * n, width), (4 * n, n)] * directions
-        shapes += [(4 * n,)] * (2 * a["num_layers"] * directions)
-        at = 0
-        for shape in shapes:
-            weights.append(flat[at : at + math.prod(shape)].reshape(shape))
-            at += math.prod(shape)
-    return _Network(call, "LSTM", weights, states)
+    weights = _dense(call, "WeightList") or _unpacked(call.array("W"), call)
+    return _Network(call, "LSTM", weights, [call.array("InitH"), call.array("InitC")])
 
 
 def _cudnn_lstm(call: Call) -> dict:
@@ -217,13 +232,14 @@ def _cudnn_lstm_grad(call: Call) -> dict:
     net = _cudnn(call)
     last = [call.array("LastH@GRAD"), call.array("LastC@GRAD")]
     saved = call.array("Out"), call.array("Out@GRAD"), call.array("Reserve")
-    dweights, dx, (dh, dc) = net.backward(*saved, call.array("StateOut") if net.drop else None, last)
-    made = {"Input@GRAD": dx, "InitH@GRAD": dh, "InitC@GRAD": dc}
+    made: dict[str, Any] = {}
     if call.ins.get("WeightList"):
-        made["WeightList@GRAD"] = dweights
+        dweights = made["WeightList@GRAD"] = [call.empty(w.shape, w.dtype) for w in net.weights]
     else:
-        made["W@GRAD"] = call.xp.concatenate([w.reshape(-1) for w in dweights])
-    return made
+        flat = made["W@GRAD"] = call.empty(call.array("W").shape, net.x.dtype)
+        dweights = _unpacked(flat, call)
+    dx, (dh, dc) = net.backward(*saved, call.array("StateOut") if net.drop else None, last, dweights)
+    return {**made, "Input@GRAD": dx, "InitH@GRAD": dh, "InitC@GRAD": dc}
 
 
 LAUNCHERS = {

@@ -27,7 +27,7 @@ slots! {
     }
     mod rnn_grad {
         INPUT "Input", STATE "PreState".duplicable(), WEIGHTS "WeightList".duplicable(), LENGTHS "SequenceLength".dispensable(),
-        DROPPED "DropoutState".dispensable(), RESERVE "Reserve", OUT "Out", DOUT "Out@GRAD", DLAST "State@GRAD".duplicable()
+        DROPPED "DropoutState".dispensable(), RESERVE "Reserve", OUT "Out", DOUT "Out@GRAD", DLAST "State@GRAD".dispensable().duplicable()
         => DWEIGHTS "WeightList@GRAD".duplicable(), DINPUT "Input@GRAD", DSTATE "PreState@GRAD".duplicable()
     }
 }
