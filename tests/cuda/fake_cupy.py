@@ -142,6 +142,8 @@ class Cupy:
         self._shim, self.asked = shim, []
         self.fake, self.linalg = FakeDriver(shim.folder), Linalg()
         sys.modules["cupy._core._routines_linalg"] = self.linalg  # type: ignore[assignment]
+        cublas = SimpleNamespace(__file__=str(shim.cublas()), create=shim.blas, setStream=lambda handle, stream: None)
+        sys.modules["cupy_backends.cuda.libs.cublas"] = cublas  # type: ignore[assignment]
         self.cuda = SimpleNamespace(
             Device=self._device,
             Stream=Stream,

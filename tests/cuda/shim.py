@@ -149,13 +149,17 @@ class ShimMachine(HostMachine):
         """The compute type of cuBLAS's last product."""
         return self._cublas.fake_compute_type()
 
-    @functools.cached_property
-    def _cublas(self) -> ctypes.CDLL:
+    def cublas(self) -> Path:
+        """tests/cuda/fake_cublas.cc, built as a library."""
         path = self.folder / "libfakecublas.so"
         if not path.exists():
             command = ["g++", "-std=c++17", "-O2", "-shared", "-fPIC", "-w", "-o", path, HERE / "fake_cublas.cc"]
             subprocess.run(command, check=True, capture_output=True)
-        return ctypes.CDLL(str(path))
+        return path
+
+    @functools.cached_property
+    def _cublas(self) -> ctypes.CDLL:
+        return ctypes.CDLL(str(self.cublas()))
 
     def on(self, device: int):
         assert device == 0

@@ -165,6 +165,10 @@ class Call:
             self.allocated.append(array)
         return array
 
+    def unrecorded(self) -> None:
+        """The call does something that a recipe would not repeat: it has none."""
+        self.launched = None
+
     def launch(self, unit: Unit, kernel: str, grid, block: int, *args) -> None:
         """Run an instance of a kernel on contiguous arrays and numpy scalars."""
         grid = (grid,) if isinstance(grid, int) else grid

@@ -139,7 +139,8 @@ def product(
         out = call.empty((*batch, m, n), dtype or kind)
     if out.size == 0:
         return out
-    if k == 0:  # a call with an operand without elements is never replayed
+    if k == 0:
+        call.unrecorded()
         out[...] = out * out.dtype.type(beta) if beta else 0
         return out
     rank = len(batch)
