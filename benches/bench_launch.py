@@ -1,5 +1,5 @@
-"""The time of a CUDA operator on the host, without a GPU: the whole route with numpy in CuPy's place and kernels that
-do nothing.
+"""The time of a CUDA operator on the host, without a GPU: the whole route with numpy in CuPy's place and kernels and
+products that do nothing.
 
     python benches/bench_launch.py [--rounds N] [--json FILE] [--no-driver]
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import functools
 import json
 import sys
@@ -35,16 +36,22 @@ class NoKernels(HostMachine):
 
     def __init__(self, driver: bool = True) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="fakecuda")
-        self.fake = FakeDriver(Path(self.folder.name)) if driver else None
+        self.fake = FakeDriver(Path(self.folder.name))
+        self.recorded = driver
         self.kernel = functools.cache(lambda unit, name: lambda grid, block, args: None)
         self._entry = contextlib.nullcontext()
 
     def driver(self) -> tuple[str, int, int] | None:
-        return None if self.fake is None else (str(self.fake.path), self.fake.CONTEXT, self.fake.STREAM)
+        return None if not self.recorded else (str(self.fake.path), self.fake.CONTEXT, self.fake.STREAM)
 
     def pointer(self, unit: Any, kernel: str) -> int:
-        assert self.fake is not None
         return self.fake.library.fake_function(None, 0)
+
+    def function(self, name: str) -> int:
+        return ctypes.cast(self.fake.library.fake_library, ctypes.c_void_p).value or 0
+
+    def blas(self) -> int:
+        return 1
 
     def device_count(self) -> int:
         return 1
@@ -54,6 +61,8 @@ class NoKernels(HostMachine):
 
     def upload(self, array: Any, host: Any) -> None:
         array[:] = host.reshape(-1).view(np.uint8)
+
+    upload_arguments = upload
 
     def download(self, array: Any) -> Any:
         return array.copy()
@@ -80,6 +89,13 @@ def operators() -> dict[str, Callable[[], Any]]:
     def adam() -> None:
         _core.ops.adam(param, grad, rate, first, second, power1, power2, beta1=0.9, beta2=0.99, **outs)
 
+    one = on_device(64, 64)
+    one.stop_gradient = False
+
+    def product() -> None:
+        paddle.matmul(one, y).backward()
+        one.clear_gradient()
+
     return {
         "add": lambda: x + y,
         "relu": lambda: functional.relu(x),
@@ -87,6 +103,7 @@ def operators() -> dict[str, Callable[[], Any]]:
         "layer_norm": lambda: functional.layer_norm(x, [64]),
         "reshape": lambda: paddle.reshape(x, [32, 128]),
         "matmul": lambda: paddle.matmul(x, y),
+        "matmul and its gradient": product,
         "sgd": lambda: _core.ops.sgd(param, rate, grad, ParamOut=param),
         "adam": adam,
     }
@@ -99,7 +116,6 @@ def floors() -> dict[str, Callable[[], Any]]:
         "add": lambda: np.add(a, b),
         "relu": lambda: np.empty(a.shape, a.dtype),
         "softmax": lambda: np.empty(a.shape, a.dtype),
-        "matmul": lambda: np.matmul(a, b),
     }
 
 

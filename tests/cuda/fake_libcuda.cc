@@ -19,6 +19,8 @@ void* fake_function(void* start, int number) {
     if (start) f->arguments = f->start(number, none, 0, nullptr, -1);
     return f;
 }
+// A function of a library that does nothing.
+int fake_library() { return 0; }
 int fake_launches() { return launches; }
 int fake_blocks() { return blocks; }
 

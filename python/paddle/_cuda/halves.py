@@ -62,6 +62,10 @@ class WideCall(Call):
         self.__dict__.update({k: v for k, v in vars(call).items() if k not in vars(self)})
         self.narrow = call
 
+    def unrecorded(self) -> None:
+        super().unrecorded()
+        self.narrow.unrecorded()
+
     def narrowed(self, made: dict) -> dict:
         """The results of the wide call in the types of the given one; updates in place are written back."""
         call, result = self.narrow, {}
@@ -69,7 +73,7 @@ class WideCall(Call):
         for slot, value in made.items():
             if slot in call._old and value is self._old[slot]:
                 kept = call._old[slot]
-                call.launched = None  # not a launch: no recipe
+                call.unrecorded()
                 if is_half(kept):
                     kept[...] = convert(call, value, kept.dtype.name)
                 result[slot] = kept

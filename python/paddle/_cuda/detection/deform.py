@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..call import Call, Declined
+from ..math.gemm import product
 from .bins import Bins, operands, rounded
 
 
@@ -140,7 +141,7 @@ def _of_trans(call: Call, d: _Deformed, bins: Bins, x, g):
     # Displacements are sums over the bins of their part.
     at = d.part[:, 0] * d.parts[1] + d.part[:, 1]
     of_part = xp.asarray((at[:, None] == np.arange(d.parts[0] * d.parts[1])).astype(x.dtype))
-    sums = xp.matmul(xp.stack(found, 2), of_part)
+    sums = product(call, xp.stack(found, 2), of_part)
     return _padded(xp, sums, trans)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from .. import ids
 from ..call import Call, Declined, ctype
 from ..maps import images_of
+from ..math.gemm import product
 from ..units import REALS, Unit, grid_of, instances
 
 SOURCE = r"""
@@ -133,7 +134,7 @@ def _align(call: Call) -> dict:
     r, xp, parts = _Align(call, x.shape, rois), call.xp, []
     for part in _parts(r.count, r.c * r.h * r.w):
         image = xp.take(x, r.image[part], axis=0)
-        out = xp.matmul(xp.matmul(r.rows[part], image), r.columns[part].swapaxes(-1, -2))
+        out = product(call, product(call, r.rows[part], image), r.columns[part].swapaxes(-1, -2))
         parts.append(out * r.share[part])
     return {"Out": xp.concatenate(parts, 0)}
 
@@ -143,7 +144,7 @@ def _align_grad(call: Call) -> dict:
     r, xp = _Align(call, shape, rois), call.xp
     dx = xp.zeros(shape, d.dtype)
     for part in _parts(r.count, r.c * r.h * r.w):
-        g = xp.matmul(xp.matmul(r.rows[part].swapaxes(-1, -2), d[part] * r.share[part]), r.columns[part])
+        g = product(call, product(call, r.rows[part].swapaxes(-1, -2), d[part] * r.share[part]), r.columns[part])
         ids.add_at(call, dx, r.image[part], g)
     return {"X@GRAD": dx}
 

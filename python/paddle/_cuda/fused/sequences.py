@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import ids, maps
 from ..call import Call, Declined, Rows, Shape, ctype, same_dtype
+from ..math.gemm import product
 from ..rnn.batches import Batches, offsets, optional
 from ..rnn.gru import Gru
 from ..rnn.lstm import Lstm
@@ -79,12 +80,12 @@ def offsets_of_part(call: Call, index: int) -> np.ndarray:
 
 
 def _expand_fc(call: Call) -> dict:
-    parts, w, xp = _parts(call), call.array("FCWeight"), call.xp
+    parts, w = _parts(call), call.array("FCWeight")
     at = offsets_of_part(call, 0)
     if any(p.shape[0] != at.size - 1 for p in parts[1:]):
         raise Declined
     ends = np.cumsum([0, *(p.shape[1] for p in parts)]).tolist()
-    products = [xp.matmul(p, w[a:b]) for p, a, b in zip(parts, ends[:-1], ends[1:], strict=True)]
+    products = [product(call, p, w[a:b]) for p, a, b in zip(parts, ends[:-1], ends[1:], strict=True)]
     out = products[0]
     if call.ins.get("FCBias") is not None:
         out = out + call.array("FCBias").reshape(1, -1)
@@ -109,14 +110,14 @@ def _conv_relu(call: Call) -> dict:
 
     ((_, index),) = maps.on_device(call, ("fused context", start, a["contextLength"], at.tobytes()), make)
     columns = maps.gather(call, x, index, (index.size, x.shape[1])).reshape(x.shape[0], -1)
-    out = call.xp.matmul(columns, w) + call.array("Bias").reshape(1, -1)
+    out = product(call, columns, w) + call.array("Bias").reshape(1, -1)
     return {"Out": call.xp.maximum(out, out.dtype.type(0))}
 
 
 def _lstm(call: Call) -> dict:
     net, x = Lstm(call, "X", "WeightH"), call.array("X")
     same_dtype(x, net.weight)
-    x = call.xp.matmul(x.reshape(x.shape[0], -1), call.array("WeightX"))
+    x = product(call, x.reshape(x.shape[0], -1), call.array("WeightX"))
     _, cells, _, _, states = net.forward(x)
     return {"Hidden": net.batches.scatter(states), "Cell": net.batches.scatter(cells)}
 
@@ -131,7 +132,7 @@ def _embedded_lstm(call: Call) -> dict:
 
 def _gru_of(call: Call, x, wx, wh, bias, batches: Batches, h0=None):
     net = Gru(call, wh, batches, h0)
-    return batches.scatter(net.forward(call.xp.matmul(x, wx), bias)[2])
+    return batches.scatter(net.forward(product(call, x, wx), bias)[2])
 
 
 def _gru(call: Call) -> dict:

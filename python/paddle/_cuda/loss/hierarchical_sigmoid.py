@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import ids
 from ..call import Call, Declined, Rows
+from ..math.gemm import product
 
 # Scores are clipped to +-MOST before the sigmoid.
 MOST = 40.0
@@ -41,7 +42,7 @@ def _operands(call: Call):
 def _forward(call: Call) -> dict:
     x, w, (nodes, branch, there) = _operands(call)
     xp, of = call.xp, x.dtype.type
-    score = xp.matmul(xp.take(w, nodes, axis=0), x.reshape(*x.shape, 1))[..., 0]
+    score = product(call, xp.take(w, nodes, axis=0), x.reshape(*x.shape, 1))[..., 0]
     if call.ins.get("Bias") is not None:
         score = score + xp.take(call.array("Bias").reshape(-1), nodes)
     score = xp.where(there, xp.clip(score, of(-MOST), of(MOST)), of(0))
@@ -55,7 +56,7 @@ def _backward(call: Call) -> dict:
     xp, of, n = call.xp, x.dtype.type, x.shape[0]
     pre, d = call.array("PreOut").reshape(nodes.shape), call.array("Out@GRAD").reshape(n, 1)
     g = xp.where(there, (1 - xp.exp(-pre) - branch.astype(x.dtype)) * d, of(0))
-    made = {"X@GRAD": xp.matmul(g.reshape(n, 1, -1), xp.take(w, nodes, axis=0)).reshape(x.shape)}
+    made = {"X@GRAD": product(call, g.reshape(n, 1, -1), xp.take(w, nodes, axis=0)).reshape(x.shape)}
     if call.ins.get("Bias") is not None and call.wanted["Bias@GRAD"]:
         bias = call.array("Bias")
         made["Bias@GRAD"] = ids.sum_at(call, bias.size, nodes.reshape(-1), g.reshape(-1)).reshape(bias.shape)

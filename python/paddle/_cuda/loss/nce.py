@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import ids, sticky
 from ..call import Call, Declined, Rows
+from ..math.gemm import product
 from ..random.philox import uniforms
 
 
@@ -69,7 +70,7 @@ def _nce(call: Call) -> dict:
     if x.size == 0 or w.size == 0:
         raise Declined
     labels = _labels(call)
-    score = xp.matmul(xp.take(w, labels, axis=0), x.reshape(*x.shape, 1))[..., 0]
+    score = product(call, xp.take(w, labels, axis=0), x.reshape(*x.shape, 1))[..., 0]
     if call.ins.get("Bias") is not None:
         score = score + xp.take(call.array("Bias").reshape(-1), labels)
     o = 1 / (1 + xp.exp(-score))
@@ -88,7 +89,7 @@ def _nce_grad(call: Call) -> dict:
     b, noise = _expected(call, labels, x.dtype)
     slope = xp.where(noise, o * (1 - o) / (o + b), b / (o + b) * (o - 1))
     g = _row_weights(call, n, x.dtype) * slope * d.reshape(n, 1)
-    made = {"Input@GRAD": xp.matmul(g.reshape(n, 1, -1), xp.take(w, labels, axis=0)).reshape(x.shape)}
+    made = {"Input@GRAD": product(call, g.reshape(n, 1, -1), xp.take(w, labels, axis=0)).reshape(x.shape)}
     if call.ins.get("Bias") is not None and call.wanted["Bias@GRAD"]:
         bias = call.array("Bias")
         made["Bias@GRAD"] = ids.sum_at(call, bias.size, labels.reshape(-1), g.reshape(-1)).reshape(bias.shape)

@@ -134,7 +134,7 @@ def product(
     if kind not in _KINDS or y.dtype != x.dtype:
         raise Declined
     assert y.shape[-1 if ty else -2] == k, f"{call.op}: a product of {x.shape} (tx={tx}) and {y.shape} (ty={ty})"
-    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2]) if x.ndim > 2 or y.ndim > 2 else ()
     if out is None:
         out = call.empty((*batch, m, n), dtype or kind)
     if out.size == 0:
@@ -152,7 +152,7 @@ def product(
     if max(m, n, k, a.step, b.step, c.step, largest.length) > _LARGEST:
         raise Declined
     looped = [i for g in groups if g is not largest for i in g.dims]
-    for place in np.ndindex(*(d if i in looped else 1 for i, d in enumerate(batch))):
+    for place in np.ndindex(*(d if i in looped else 1 for i, d in enumerate(batch))) if looped else [(0,) * rank]:
         _one(call, (m, n, k), stacks, [s.at(place) for s in stacks], largest, (alpha, beta))
     return out
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 
 from ..call import Call, Declined
+from .gemm import product
 
 
 def _power(xp, x, p: float, axis):
@@ -185,9 +186,9 @@ def _cholesky_grad(call: Call) -> dict:
         out, d = out.swapaxes(-1, -2), d.swapaxes(-1, -2)
     n = out.shape[-1]
     half = xp.tril(xp.ones((n, n), out.dtype)) - xp.eye(n, dtype=out.dtype) / 2
-    inner = xp.matmul(out.swapaxes(-1, -2), d) * half
+    inner = product(call, out.swapaxes(-1, -2), d) * half
     inverse = xp.linalg.inv(out)
-    g = xp.matmul(xp.matmul(inverse.swapaxes(-1, -2), inner), inverse)
+    g = product(call, product(call, inverse.swapaxes(-1, -2), inner), inverse)
     return {"X@GRAD": (g + g.swapaxes(-1, -2)) / 2}
 
 
@@ -199,9 +200,9 @@ def _inverse(call: Call) -> dict:
 
 
 def _inverse_grad(call: Call) -> dict:
-    (out, d), xp = call.floats("Output", "Output@GRAD"), call.xp
+    out, d = call.floats("Output", "Output@GRAD")
     turned = out.swapaxes(-1, -2)
-    return {"Input@GRAD": -xp.matmul(xp.matmul(turned, d), turned)}
+    return {"Input@GRAD": -product(call, product(call, turned, d), turned)}
 
 
 def _part(name: str) -> Callable[[Call], dict]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from .. import ids
 from ..call import Call, Declined
+from ..math.gemm import product
 
 # Smooths the distance along the grid's depth, which makes it differentiable.
 SOFT = 1e-8
@@ -63,7 +64,7 @@ class _Slice:
 def _forward(call: Call) -> dict:
     s, xp = _Slice(call), call.xp
     numbers = sum(s.read(at) * weight[..., None] for at, weight, _ in s.corners())
-    out = xp.matmul(numbers, s.pixels()[..., None])[..., 0]
+    out = product(call, numbers, s.pixels()[..., None])[..., 0]
     return {"Out": xp.ascontiguousarray(out.transpose(0, 3, 1, 2))}
 
 

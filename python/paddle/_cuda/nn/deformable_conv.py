@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from .. import ids
 from ..call import Call, Declined
+from ..math.gemm import product
 
 
 class _Deform:
@@ -75,7 +76,7 @@ class _Deform:
 
 def _forward(call: Call) -> dict:
     d = _Deform(call)
-    return {"Output": call.xp.matmul(d.filters(), d.matrix()).reshape(call.shape("Output"))}
+    return {"Output": product(call, d.filters(), d.matrix()).reshape(call.shape("Output"))}
 
 
 def _backward(call: Call) -> dict:
@@ -83,9 +84,9 @@ def _backward(call: Call) -> dict:
     d = call.array("Output@GRAD").reshape(s.n, s.groups, -1, s.windows)
     made = {}
     if call.wanted["Filter@GRAD"]:
-        dw = xp.matmul(d, s.matrix().swapaxes(2, 3)).sum(axis=0)
+        dw = product(call, d, s.matrix().swapaxes(2, 3)).sum(axis=0)
         made["Filter@GRAD"] = dw.reshape(s.w.shape)
-    back = xp.matmul(s.filters().swapaxes(1, 2), d).reshape(s.n, s.parts, s.each, s.taps, s.windows)
+    back = product(call, s.filters().swapaxes(1, 2), d).reshape(s.n, s.parts, s.each, s.taps, s.windows)
     back = xp.ascontiguousarray(back.transpose(0, 1, 3, 4, 2))
     places, values, by_row, by_column, by_scale = [], [], 0, 0, 0
     for at, weight, row, column in s.corners():

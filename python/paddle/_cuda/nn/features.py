@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..call import Call, Declined
+from ..math.gemm import product
 
 
 def _alpha(call: Call, x):
@@ -63,45 +64,44 @@ def _fsp(call: Call) -> dict:
     x, y = call.floats("X", "Y")
     n, h, w = x.shape[0], x.shape[2], x.shape[3]
     a, b = x.reshape(n, x.shape[1], h * w), y.reshape(n, y.shape[1], h * w)
-    return {"Out": call.xp.matmul(a, b.swapaxes(1, 2)) / x.dtype.type(h * w)}
+    return {"Out": product(call, a, b, ty=True, alpha=1 / (h * w))}
 
 
 def _fsp_grad(call: Call) -> dict:
     x, y, d = call.floats("X", "Y", "Out@GRAD")
     n, size = x.shape[0], x.shape[2] * x.shape[3]
     a, b, d = x.reshape(n, x.shape[1], size), y.reshape(n, y.shape[1], size), d / x.dtype.type(size)
-    dx, dy = call.xp.matmul(d, b), call.xp.matmul(d.swapaxes(1, 2), a)
+    dx, dy = product(call, d, b), product(call, d.swapaxes(1, 2), a)
     return {"X@GRAD": dx.reshape(x.shape), "Y@GRAD": dy.reshape(y.shape)}
 
 
 def _batch_fc(call: Call) -> dict:
     x, w, b = call.floats("Input", "W", "Bias")
-    return {"Out": call.xp.matmul(x, w) + b.reshape(x.shape[0], 1, -1)}
+    return {"Out": product(call, x, w) + b.reshape(x.shape[0], 1, -1)}
 
 
 def _batch_fc_grad(call: Call) -> dict:
     x, w, d = call.floats("Input", "W", "Out@GRAD")
-    xp = call.xp
     return {
-        "Input@GRAD": xp.matmul(d, w.swapaxes(1, 2)),
-        "W@GRAD": xp.matmul(x.swapaxes(1, 2), d),
+        "Input@GRAD": product(call, d, w.swapaxes(1, 2)),
+        "W@GRAD": product(call, x.swapaxes(1, 2), d),
         "Bias@GRAD": d.sum(axis=1).reshape(call.ins["Bias"].shape),
     }
 
 
 def _bilinear(call: Call) -> dict:
-    (x, y, w), xp = call.floats("X", "Y", "Weight"), call.xp
+    x, y, w = call.floats("X", "Y", "Weight")
     if 0 in (*x.shape, *y.shape, *w.shape):
         raise Declined
     k, m, n = w.shape
-    left = xp.matmul(x, w.transpose(1, 0, 2).reshape(m, k * n)).reshape(-1, k, n)
+    left = product(call, x, w.transpose(1, 0, 2).reshape(m, k * n)).reshape(-1, k, n)
     out = (left * y[:, None, :]).sum(axis=-1)
     bias = call.ins.get("Bias")
     return {"Out": out if bias is None else out + bias.reshape(1, k)}
 
 
 def _bilinear_grad(call: Call) -> dict:
-    (x, y, w, d), xp = call.floats("X", "Y", "Weight", "Out@GRAD"), call.xp
+    x, y, w, d = call.floats("X", "Y", "Weight", "Out@GRAD")
     if 0 in (*x.shape, *y.shape, *w.shape):
         raise Declined
     k, m, n = w.shape
@@ -110,9 +110,9 @@ def _bilinear_grad(call: Call) -> dict:
     rows = w.transpose(0, 2, 1).reshape(k * n, m)
     return {
         "Bias@GRAD": d.sum(axis=0).reshape(1, k),
-        "X@GRAD": xp.matmul(dy.reshape(-1, k * n), rows),
-        "Y@GRAD": xp.matmul(dx.reshape(-1, k * m), w.reshape(k * m, n)),
-        "Weight@GRAD": xp.matmul(dx.reshape(-1, k * m).T, y).reshape(k, m, n),
+        "X@GRAD": product(call, dy.reshape(-1, k * n), rows),
+        "Y@GRAD": product(call, dx.reshape(-1, k * m), w.reshape(k * m, n)),
+        "Weight@GRAD": product(call, dx.reshape(-1, k * m).T, y).reshape(k, m, n),
     }
 
 
@@ -209,11 +209,11 @@ def _gru_unit(call: Call) -> dict:
     if call.ins.get("Bias") is not None:
         x = x + call.array("Bias").reshape(1, -1)
     flat = w.reshape(-1)
-    gates = x[:, : 2 * n] + xp.matmul(h, flat[: 2 * n * n].reshape(n, 2 * n))
+    gates = x[:, : 2 * n] + product(call, h, flat[: 2 * n * n].reshape(n, 2 * n))
     gates = _active(xp, a["gate_activation"], gates)
     u, r = gates[:, :n], gates[:, n:]
     reset = r * h
-    c = _active(xp, a["activation"], x[:, 2 * n :] + xp.matmul(reset, flat[2 * n * n :].reshape(n, n)))
+    c = _active(xp, a["activation"], x[:, 2 * n :] + product(call, reset, flat[2 * n * n :].reshape(n, n)))
     hidden = c + u * (h - c) if a["origin_mode"] else u * (c - h) + h
     return {"Gate": xp.concatenate([u, r, c], 1), "ResetHiddenPrev": reset, "Hidden": hidden}
 
@@ -231,15 +231,15 @@ def _gru_unit_grad(call: Call) -> dict:
     else:
         du, dc, dh = d * (c - h), d * u, d * (1 - u)
     dc = dc * _active_slope(a["activation"], c)
-    back = xp.matmul(dc, wc.T)
+    back = product(call, dc, wc.T)
     dr = back * h * _active_slope(a["gate_activation"], r)
     du = du * _active_slope(a["gate_activation"], u)
     gates = xp.concatenate([du, dr], 1)
     dx = xp.concatenate([gates, dc], 1)
-    dw = xp.concatenate([xp.matmul(h.T, gates).reshape(-1), xp.matmul(reset.T, dc).reshape(-1)])
+    dw = xp.concatenate([product(call, h.T, gates).reshape(-1), product(call, reset.T, dc).reshape(-1)])
     return {
         "Input@GRAD": dx,
-        "HiddenPrev@GRAD": dh + back * r + xp.matmul(gates, wg.T),
+        "HiddenPrev@GRAD": dh + back * r + product(call, gates, wg.T),
         "Weight@GRAD": dw.reshape(w.shape),
         "Bias@GRAD": dx.sum(axis=0).reshape(1, -1),
     }
@@ -271,11 +271,11 @@ def _spectral_parts(call: Call):
     w = weight.transpose(order).reshape(weight.shape[dim], -1)
     epsilon = w.dtype.type(a["eps"])
     for _ in range(a["power_iters"]):
-        v = xp.matmul(w.T, u)
+        v = product(call, w, u[:, None], tx=True)[:, 0]
         v = v / (xp.sqrt((v * v).sum()) + epsilon)
-        u = xp.matmul(w, v)
+        u = product(call, w, v[:, None])[:, 0]
         u = u / (xp.sqrt((u * u).sum()) + epsilon)
-    sigma = (u * xp.matmul(w, v)).sum()
+    sigma = (u * product(call, w, v[:, None])[:, 0]).sum()
     return weight, w, u, v, sigma, order
 
 

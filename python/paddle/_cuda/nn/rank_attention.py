@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from .. import ids, sticky
 from ..call import Call, Declined
+from ..math.gemm import product
 
 
 class _Pairs:
@@ -38,7 +39,7 @@ def _forward(call: Call) -> dict:
         there, row, block = pairs.place(k)
         part = xp.where(there[:, None], xp.take(x, row, axis=0), x.dtype.type(0))
         helped.append(part)
-        out = out + xp.matmul(part.reshape(n, 1, features), xp.take(blocks, block, axis=0)).reshape(n, columns)
+        out = out + product(call, part.reshape(n, 1, features), xp.take(blocks, block, axis=0)).reshape(n, columns)
     rank = pairs.own.astype(x.dtype).reshape(n, 1)
     return {"Out": out, "InputHelp": xp.stack(helped, 1).reshape(n, -1), "InsRank": rank}
 

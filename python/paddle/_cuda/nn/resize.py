@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import ids
 from ..call import Call, Declined
+from ..math.gemm import product
 
 
 @functools.lru_cache(maxsize=128)
@@ -76,7 +77,7 @@ class _Resize:
         for part in self.parts:
             w = _device(self.call, part[1:], x.dtype)
             moved = self.xp.moveaxis(x, part[0], -1)
-            x = self.xp.moveaxis(self.xp.matmul(moved, w if back else w.T), -1, part[0])
+            x = self.xp.moveaxis(product(self.call, moved, w if back else w.T), -1, part[0])
         return x
 
 
@@ -137,7 +138,7 @@ def _affine_grid(call: Call) -> dict:
         raise Declined
     base = _base(call, shape, theta.dtype)
     h, w = shape[2:]
-    out = call.xp.matmul(base.reshape(1, h * w, 3), theta.swapaxes(1, 2))
+    out = product(call, base.reshape(1, h * w, 3), theta.swapaxes(1, 2))
     return {"Output": out.reshape(theta.shape[0], h, w, 2)}
 
 
@@ -148,7 +149,7 @@ def _affine_grid_grad(call: Call) -> dict:
         raise Declined
     base = _base(call, shape, d.dtype)
     h, w = shape[2:]
-    return {"Theta@GRAD": call.xp.matmul(d.reshape(-1, h * w, 2).swapaxes(1, 2), base.reshape(1, h * w, 3))}
+    return {"Theta@GRAD": product(call, d.reshape(-1, h * w, 2).swapaxes(1, 2), base.reshape(1, h * w, 3))}
 
 
 class _Grid:

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import sticky
 from ..call import Call, Declined, ctype
+from ..math.gemm import product
 from ..units import REALS, Unit, grid_of, instances
 
 SOURCE = r"""
@@ -68,30 +69,30 @@ def _weights(call: Call, nodes, edges):
     return weights
 
 
-def _patch(xp, weights, nodes):
+def _patch(call, weights, nodes):
     """[trees, roots, features * kinds]"""
     trees, count, features = nodes.shape
-    out = xp.matmul(weights.reshape(trees, count * 3, count), nodes).reshape(trees, count, 3, features)
+    out = product(call, weights.reshape(trees, count * 3, count), nodes).reshape(trees, count, 3, features)
     return out.swapaxes(2, 3).reshape(trees, count, features * 3)
 
 
 def _forward(call: Call) -> dict:
-    (nodes, w), xp = call.floats("NodesVector", "Filter"), call.xp
-    patch = _patch(xp, _weights(call, nodes, call.array("EdgeSet")), nodes)
-    out = xp.matmul(patch, w.reshape(patch.shape[-1], -1))
+    nodes, w = call.floats("NodesVector", "Filter")
+    patch = _patch(call, _weights(call, nodes, call.array("EdgeSet")), nodes)
+    out = product(call, patch, w.reshape(patch.shape[-1], -1))
     return {"Out": out.reshape(call.shape("Out"))}
 
 
 def _backward(call: Call) -> dict:
-    (nodes, w, d), xp = call.floats("NodesVector", "Filter", "Out@GRAD"), call.xp
+    nodes, w, d = call.floats("NodesVector", "Filter", "Out@GRAD")
     weights = _weights(call, nodes, call.array("EdgeSet"))
     (trees, count, features), depth = nodes.shape, nodes.shape[-1] * 3
     d = d.reshape(trees, count, -1)
-    patch = _patch(xp, weights, nodes)
-    dw = xp.matmul(patch.reshape(-1, depth).T, d.reshape(-1, d.shape[-1]))
-    dpatch = xp.matmul(d, w.reshape(depth, -1).T).reshape(trees, count, features, 3).swapaxes(2, 3)
+    patch = _patch(call, weights, nodes)
+    dw = product(call, patch.reshape(-1, depth).T, d.reshape(-1, d.shape[-1]))
+    dpatch = product(call, d, w.reshape(depth, -1).T).reshape(trees, count, features, 3).swapaxes(2, 3)
     back = weights.reshape(trees, count * 3, count).swapaxes(1, 2)
-    dnodes = xp.matmul(back, dpatch.reshape(trees, count * 3, features))
+    dnodes = product(call, back, dpatch.reshape(trees, count * 3, features))
     return {"NodesVector@GRAD": dnodes, "Filter@GRAD": dw.reshape(w.shape)}
 
 

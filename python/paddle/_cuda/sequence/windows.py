@@ -7,6 +7,7 @@ import numpy as np
 
 from .. import maps
 from ..call import Call, Declined, ctype, same_dtype
+from ..math.gemm import product
 from ..units import REALS, Unit, grid_of, instances
 
 SOURCE = r"""
@@ -104,7 +105,7 @@ class _Windows:
 
 def _conv(call: Call) -> dict:
     windows, filters = _Windows(call), call.array("Filter")
-    return {"Out": call.xp.matmul(windows.matrix(), filters)}
+    return {"Out": product(call, windows.matrix(), filters)}
 
 
 def _conv_grad(call: Call) -> dict:
@@ -112,12 +113,12 @@ def _conv_grad(call: Call) -> dict:
     same_dtype(filters, d, windows.x)
     made = {}
     if call.wanted["X@GRAD"] or call.wanted["PaddingData@GRAD"]:
-        made.update(windows.back(call.xp.matmul(d, filters.T)))
+        made.update(windows.back(product(call, d, filters.T)))
         if windows.padding is None:
             given = call.ins.get("PaddingData")
             made["PaddingData@GRAD"] = None if given is None else call.xp.zeros(given.shape, d.dtype)
     if call.wanted["Filter@GRAD"]:
-        made["Filter@GRAD"] = call.xp.matmul(windows.matrix().T, d)
+        made["Filter@GRAD"] = product(call, windows.matrix().T, d)
     return made
 
 

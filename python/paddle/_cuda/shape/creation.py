@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..call import Call, Declined, Rows, number
+from ..math.gemm import product
 
 
 def _shape_of(call: Call, slot: str) -> tuple[int, ...]:
@@ -221,7 +222,7 @@ def _pad_space_grad(call: Call) -> dict:
             continue
         at, _ = _source(xp, n, before, after, mode)
         matrix = (at.reshape(-1, 1) == xp.arange(n)).astype(d.dtype)
-        d = xp.moveaxis(xp.matmul(xp.moveaxis(d, axis, -1), matrix), -1, axis)
+        d = xp.moveaxis(product(call, xp.moveaxis(d, axis, -1), matrix), -1, axis)
     return {"X@GRAD": d}
 
 
