@@ -59,7 +59,7 @@ case ${1:-check} in
 check) # about 6 minutes
     facts 2>&1 | tee "$OUT/facts.txt"
     if [ "$DEVICE" = gpu ]; then
-        step tests.log 330 "$PYTHON" -m pytest -q -m gpu -p no:cacheprovider --junitxml="$OUT/tests.xml" tests/cuda
+        OMP_NUM_THREADS=1 step tests.log 330 "$PYTHON" -m pytest -q -m gpu -n 15 -p no:cacheprovider --junitxml="$OUT/tests.xml" tests/cuda
     else
         step tests.log 330 "$PYTHON" -m pytest -q -m "not gpu" -p no:cacheprovider --junitxml="$OUT/tests.xml" \
             tests/cuda/test_kernels.py -k "softmax or every_launcher"
