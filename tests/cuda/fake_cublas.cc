@@ -36,6 +36,10 @@ static void store(void* p, int type, int64_t i, double v) {
 static int last_compute = 0;
 
 extern "C" {
+int cublasSetWorkspace_v2(void* handle, void* workspace, size_t bytes) {
+    return handle == (void*)5 && workspace && bytes ? 0 : 7;
+}
+
 // The compute type of the last product.
 int fake_compute_type() { return last_compute; }
 

@@ -45,6 +45,15 @@ def test_recipes_are_turned_off_by_the_environment(built, monkeypatch):
     assert machine.driver() is None
 
 
+def test_products_have_a_workspace(built, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", Cupy(built))
+    machine = _cuda.CupyMachine()
+    assert machine.blas() == machine.blas() == 5
+    monkeypatch.setattr(sys.modules["cupy_backends.cuda.libs.cublas"], "create", lambda: 6)
+    with pytest.raises(OSError, match="cublasSetWorkspace failed with the status 7"):
+        _cuda.CupyMachine().blas()
+
+
 def test_memory_of_the_pool(built, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", Cupy(built))
     _cuda.use(_cuda.CupyMachine())

@@ -17,6 +17,8 @@ from .units import Unit
 
 #: cudaDevAttrMemoryPoolsSupported
 _MEMORY_POOLS = 115
+#: bytes of memory that cuBLAS works in
+_WORKSPACE = 32 << 20
 
 
 def missing() -> str | None:
@@ -45,17 +47,9 @@ class _Entry:
             self.aside = cupy.cuda.Stream(non_blocking=True)
             self.pool = _stream_ordered_pool(cupy, device)
         self._using = cupy.cuda.using_allocator
-
         self._opened: list = []
-
-    @functools.cached_property
-    def blas(self) -> int:
-        """A handle of cuBLAS for the stream."""
-        cublas = importlib.import_module("cupy_backends.cuda.libs.cublas")
-        with self.device:
-            handle = cublas.create()
-            cublas.setStream(handle, self.stream.ptr)
-        return handle
+        #: cuBLAS's handle and its workspace
+        self.blas: tuple[int, Any] | None = None
 
     def __enter__(self) -> _Entry:
         self.device.__enter__()
@@ -136,8 +130,21 @@ class CupyMachine:
         return ctypes.cast(self._cublas[name], ctypes.c_void_p).value or 0
 
     def blas(self) -> int:
-        """cuBLAS's handle of the current device and its stream."""
-        return self._entry().blas
+        """cuBLAS's handle of the current device and its stream, with a workspace of its own: cuBLAS allocates none while a
+        graph is captured."""
+        entry = self._entry()
+        if entry.blas is None:
+            binding = importlib.import_module("cupy_backends.cuda.libs.cublas")
+            with entry:
+                handle, workspace = binding.create(), self.xp.empty(_WORKSPACE, np.uint8)
+                binding.setStream(handle, entry.stream.ptr)
+                found = self._cublas.cublasSetWorkspace_v2(
+                    ctypes.c_void_p(handle), ctypes.c_void_p(self.address(workspace)), ctypes.c_size_t(_WORKSPACE)
+                )
+            if found:
+                raise OSError(f"cublasSetWorkspace failed with the status {found}")
+            entry.blas = handle, workspace
+        return entry.blas[0]
 
     @functools.cached_property
     def _cublas(self) -> ctypes.CDLL:
