@@ -18,6 +18,7 @@ from .math import addmm, binary, dot, elementwise, matmul, norms, order, product
 from .nn import (
     batch_norm,
     bilateral_slice,
+    channels,
     conv,
     correlation,
     data_norm,
@@ -55,6 +56,7 @@ _NATIVE = (
     matmul,
     addmm,
     dot,
+    batch_norm,
     layout,
     joins,
     indexing,
@@ -69,7 +71,6 @@ _FAMILIES = (
     *_NATIVE,
     elementwise,
     products,
-    batch_norm,
     bilateral_slice,
     boxes,
     compositions,
@@ -142,6 +143,7 @@ _RECORDED = (
     pooling,
     optimizer,
     rnn,
+    batch_norm,
 )
 
 _ROWS = {op["type"]: op for op in _core.op_table()}
@@ -179,6 +181,7 @@ def _with_empties(op: str, launch: Callable[[Call], dict]) -> Callable[[Call], d
             made = _empty(call, is_gradient)
             if made is None:
                 raise
+            call.launched = None  # zeros are no launch: no recipe
             return made
 
     return run
@@ -213,6 +216,7 @@ def units() -> list[Unit]:
         buckets.UNIT,
         cells.UNIT,
         patches.UNIT,
+        channels.UNIT,
         bins.UNIT,
         *(f.UNIT for f in _FAMILIES if hasattr(f, "UNIT")),
     ]

@@ -77,7 +77,7 @@ class _Places:
     def result(self, value: Any) -> tuple | None:
         if value is None:
             return None
-        if not hasattr(value, "nbytes"):
+        if not hasattr(value, "nbytes") or not value.flags.c_contiguous:
             raise _Unknown
         kind, index, offset = self._place(value)
         if offset or (kind == _INPUT and index & 0xFFFF):

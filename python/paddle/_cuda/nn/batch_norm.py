@@ -1,113 +1,14 @@
-"""batch_norm, sync_batch_norm and inplace_abn (one process) and their fused forms, group_norm, instance_norm's second
-gradient, lrn, affine_channel's gradient: statistics of a channel by one block, in a fixed order."""
+"""batch_norm, sync_batch_norm and inplace_abn (one process) and their fused forms; group_norm, instance_norm's second
+gradient, lrn and affine_channel's gradient by CuPy functions."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
-import numpy as np
-
-from ..call import Call, Declined, ctype, same_dtype
+from ..call import Call, Declined, same_dtype
 from ..halves import WideCall, is_half
-from ..units import REALS, Unit, grid_of, instances
-
-SOURCE = r"""
-// x: [outer, channels, inner]. Mean and variance of each channel, in two passes.
-template <typename T> __global__ void channel_moments(const T* x, T* mean, T* variance, i64 outer, i64 channels,
-                                                      i64 inner) {
-    i64 n = outer * inner;
-    for (i64 c = blockIdx.x; c < channels; c += gridDim.x) {
-        T sum = T(0);
-        for (i64 i = threadIdx.x; i < n; i += blockDim.x) sum += x[(i / inner * channels + c) * inner + i % inner];
-        T m = block_join<Sum>(sum) / T(n), squares = T(0);
-        for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
-            T v = x[(i / inner * channels + c) * inner + i % inner] - m;
-            squares += v * v;
-        }
-        squares = block_join<Sum>(squares);
-        if (threadIdx.x == 0) {
-            mean[c] = m;
-            variance[c] = squares / T(n);
-        }
-    }
-}
-
-// The sums of d and of d * (x - mean) over each channel.
-template <typename T> __global__ void channel_sums(const T* x, const T* d, const T* mean, T* sums, T* dots, i64 outer,
-                                                   i64 channels, i64 inner) {
-    i64 n = outer * inner;
-    for (i64 c = blockIdx.x; c < channels; c += gridDim.x) {
-        T sum = T(0), dot = T(0), m = mean[c];
-        for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
-            i64 at = (i / inner * channels + c) * inner + i % inner;
-            sum += d[at];
-            dot += d[at] * (x[at] - m);
-        }
-        sum = block_join<Sum>(sum);
-        dot = block_join<Sum>(dot);
-        if (threadIdx.x == 0) {
-            sums[c] = sum;
-            dots[c] = dot;
-        }
-    }
-}
-
-// y = a[c] * x + b[c] * z + k[c]; z may be absent.
-template <typename T> __global__ void channel_affine(const T* x, const T* a, const T* z, const T* b, const T* k, T* y,
-                                                     i64 n, i64 channels, i64 inner) {
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
-        i64 c = i / inner % channels;
-        y[i] = a[c] * x[i] + (z ? b[c] * z[i] : T(0)) + k[c];
-    }
-}
-"""
-_KERNELS = ("channel_moments", "channel_sums", "channel_affine")
-UNIT = Unit("batch_norm", SOURCE, sum((instances(k, REALS) for k in _KERNELS), ()))
-
-
-class Channels:
-    """x as [outer, channels, inner]."""
-
-    def __init__(self, call: Call, x, last: bool) -> None:
-        self.call, self.xp, self.x, self.t = call, call.xp, x, ctype(x, REALS)
-        if x.size == 0 or x.ndim < 2:
-            raise Declined
-        self.channels = x.shape[-1] if last else x.shape[1]
-        self.outer = math.prod(x.shape[:-1]) if last else x.shape[0]
-        self.inner = 1 if last else math.prod(x.shape[2:])
-        self.count = self.outer * self.inner
-        if self.count == 1:  # one element has no variance
-            raise Declined
-        self.sizes = [np.int64(v) for v in (self.outer, self.channels, self.inner)]
-        # A channel of values or of sums, for broadcasting.
-        self.wide = (1,) * (x.ndim - 1) + (-1,) if last else (1, -1) + (1,) * (x.ndim - 2)
-
-    def _block(self) -> int:
-        return min(256, max(32, -(-self.count // 32) * 32))
-
-    def moments(self):
-        mean, variance = (self.call.empty((self.channels,), self.x.dtype) for _ in range(2))
-        grid = grid_of(self.channels, 1)
-        self.call.launch(UNIT, f"channel_moments<{self.t}>", grid, self._block(), self.x, mean, variance, *self.sizes)
-        return mean, variance
-
-    def sums(self, d, mean):
-        """The sums of d and of d * (x - mean)."""
-        same_dtype(self.x, d, mean)
-        sums, dots = (self.call.empty((self.channels,), self.x.dtype) for _ in range(2))
-        arrays, grid = (self.x, d, mean, sums, dots), grid_of(self.channels, 1)
-        self.call.launch(UNIT, f"channel_sums<{self.t}>", grid, self._block(), *arrays, *self.sizes)
-        return sums, dots
-
-    def affine(self, x, a, k, z=None, b=None):
-        """a * x + b * z + k by channel."""
-        y, none = self.call.empty(x.shape, x.dtype), np.uint64(0)
-        a, k = (self.xp.ascontiguousarray(v) for v in (a, k))
-        z, b = (none, none) if z is None else (z, self.xp.ascontiguousarray(b))
-        self.call.launch(UNIT, f"channel_affine<{self.t}>", grid_of(x.size), 256, x, a, z, b, k, y, np.int64(x.size),
-                         *self.sizes[1:])  # fmt: skip
-        return y
+from .channels import ACTIVATIONS, Channels
 
 
 def _last(call: Call) -> bool:
@@ -115,100 +16,85 @@ def _last(call: Call) -> bool:
     return call.attrs.get("data_layout", "NHWC") == "NHWC"
 
 
-def _momentum(call: Call, of):
-    given = call.numbers("MomentumTensor")
-    return of(given[0] if given else call.attrs["momentum"])
-
-
-def _activated(call: Call, y):
-    """The activation of the fused forms, in place of y."""
-    xp, a = call.xp, call.attrs
-    way = a.get("act_type") or a.get("activation") or ""
-    if a.get("fuse_with_relu") or way == "relu":
-        return xp.maximum(y, y.dtype.type(0))
-    if way in ("", "identity"):
-        return y
-    if way == "tanh":
-        return xp.tanh(y)
-    if way == "sigmoid":
-        return 1 / (1 + xp.exp(-y))
-    of = y.dtype.type(a.get("alpha", 0))
-    if way == "leaky_relu":
-        return xp.where(y > 0, y, y * of)
-    if way == "elu":
-        return xp.where(y > 0, y, of * (xp.exp(y) - 1))
-    raise Declined
-
-
 def _global(call: Call) -> bool:
     a = call.attrs
     return (bool(a.get("is_test")) and not a.get("trainable_statistics")) or bool(a.get("use_global_stats"))
 
 
+def _channels(call: Call, x) -> Channels:
+    found = Channels(call, x, _last(call))
+    if found.count == 1:  # one element has no variance
+        raise Declined
+    return found
+
+
+def _activation(call: Call) -> tuple[int, float]:
+    """The number of the activation of the fused forms, and its slope."""
+    a = call.attrs
+    way = "relu" if a.get("fuse_with_relu") else a.get("act_type") or a.get("activation") or ""
+    if way not in ACTIVATIONS:
+        raise Declined
+    return ACTIVATIONS[way], a.get("alpha", 0.0)
+
+
+def _momentum(call: Call, c: Channels):
+    """The momentum: a number, or an array of one element."""
+    given = call.ins.get("MomentumTensor")
+    if given is None:
+        return call.attrs["momentum"]
+    return given if given.dtype == c.dtype else call.numbers("MomentumTensor")[0]
+
+
 def _forward(call: Call) -> dict:
-    x, scale, bias = call.floats("X", "Scale", "Bias")
-    xp, of, added = call.xp, x.dtype.type, call.ins.get("Z")
-    c = Channels(call, x, _last(call))
     # Parameters are float32 for 16-bit images.
     if isinstance(call, WideCall) and is_half(call.narrow.ins["Scale"]):
         raise Declined
-    epsilon, made = of(call.attrs["epsilon"]), {}
+    x, added = call.array("X"), call.ins.get("Z")
+    c = _channels(call, x)
+    scale, bias, (act, alpha) = c.parameter("Scale"), c.parameter("Bias"), _activation(call)
+    fixed, made = _global(call), {}
     if "MeanOut" in call._old:
-        running = [call.old("MeanOut"), call.old("VarianceOut")]
-        same_dtype(x, *running)
+        old = new = (call.old("MeanOut"), call.old("VarianceOut"))
+        same_dtype(scale, *new)
     else:  # fused_bn_add_activation starts with 0 and 1
-        running = [xp.zeros(c.channels, x.dtype), xp.ones(c.channels, x.dtype)]
-    if _global(call):
-        mean, variance = call.array("Mean"), call.array("Variance")
-        inverse = 1 / xp.sqrt(variance + epsilon)
-        made["SavedMean"], made["SavedVariance"] = mean.copy(), inverse
-    else:
-        mean, variance = c.moments()
-        keep = _momentum(call, of)
-        for old, new in zip(running, (mean, variance), strict=True):
-            old[...] = old * keep + new * (1 - keep)
-        inverse = 1 / xp.sqrt(variance + epsilon)
-        made["SavedMean"], made["SavedVariance"] = mean, inverse
-    y = c.affine(x, scale.reshape(-1) * inverse, bias.reshape(-1) - mean * scale.reshape(-1) * inverse)
+        old, new = (None, None), (c.per_channel(), c.per_channel())
+    if fixed:
+        old = (c.parameter("Mean"), c.parameter("Variance"))
     if added is not None:
-        y = y + added
+        same_dtype(x, added)
+    momentum = 0.0 if fixed else _momentum(call, c)
+    mean, inverse, factors = c.statistics(scale, bias, old, new, momentum, call.attrs["epsilon"], fixed)
+    made["SavedMean"], made["SavedVariance"] = mean, inverse
     if call.wanted.get("ReserveSpace") and "act_type" in call.attrs:
         made["ReserveSpace"] = call.empty((0,), x.dtype)
-    return {**made, "Y": _activated(call, y), "MeanOut": running[0], "VarianceOut": running[1]}
+    return {**made, "Y": c.affine(factors, added, act, alpha), "MeanOut": new[0], "VarianceOut": new[1]}
 
 
-def _input_grad(c: Channels, d, scale, mean, inverse, fixed: bool):
-    """Gradients of X, Scale and Bias; `fixed`: the statistics do not depend on X."""
-    sums, dots = c.sums(d, mean)
-    dscale = dots * inverse
-    a = scale * inverse
-    if fixed:
-        return c.affine(d, a, a * 0), dscale, sums
-    slope = -a * inverse * dscale / c.count
-    return c.affine(d, a, -a * sums / c.count - slope * mean, c.x, slope), dscale, sums
+def _statistics(call: Call, c: Channels) -> dict:
+    """What the gradients of a normalization read besides its operands."""
+    if _global(call):
+        return {"mean": c.parameter("Mean"), "variance": c.parameter("Variance"), "epsilon": call.attrs["epsilon"],
+                "fixed": True}  # fmt: skip
+    return {"mean": c.parameter("SavedMean"), "inverse": c.parameter("SavedVariance")}
 
 
 def _backward(call: Call) -> dict:
-    x, d, scale = call.floats("X", "Y@GRAD", "Scale")
-    xp, of, scale = call.xp, x.dtype.type, scale.reshape(-1)
+    x, d = call.array("X"), call.array("Y@GRAD")
     if call.attrs.get("fuse_with_relu"):
         raise Declined
-    made = {}
+    same_dtype(x, d)
+    c = _channels(call, x)
+    made, act, y, dz = {}, 0, None, None
     if "act_type" in call.attrs:
         y, way = call.array("Y"), call.attrs["act_type"]
         if way not in ("relu", "tanh", "sigmoid"):
             raise Declined
-        d = xp.where(y > 0, d, of(0)) if way == "relu" else d * (1 - y * y if way == "tanh" else y * (1 - y))
-        made["Z@GRAD"] = d
-    c = Channels(call, x, _last(call))
-    fixed = _global(call)
-    if fixed:
-        mean = call.array("Mean")
-        inverse = 1 / xp.sqrt(call.array("Variance") + of(call.attrs["epsilon"]))
-    else:
-        mean, inverse = call.array("SavedMean"), call.array("SavedVariance")
-    dx, dscale, dbias = _input_grad(c, d, scale, mean, inverse, fixed)
-    made.update({"X@GRAD": dx, "Scale@GRAD": dscale, "Bias@GRAD": dbias})
+        same_dtype(x, y)
+        act = ACTIVATIONS[way]
+        if call.wanted.get("Z@GRAD"):
+            dz = made["Z@GRAD"] = call.empty(d.shape, d.dtype)
+    dscale, dbias, factors = c.gradients(d, c.parameter("Scale"), **_statistics(call, c), y=y, act=act)
+    made.update({"X@GRAD": c.affine_grad(d, factors, y, act, dz), "Scale@GRAD": dscale, "Bias@GRAD": dbias})
     return {slot: value for slot, value in made.items() if slot in call.wanted}
 
 
@@ -224,17 +110,10 @@ def _abn_backward(call: Call) -> dict:
         y = xp.where(y > 0, y, xp.log(xp.minimum(y, of(0)) / alpha + 1))
     elif way not in ("", "identity"):
         raise Declined
-    c = Channels(call, y, _last(call))
-    scale, bias = scale.reshape(-1), bias.reshape(-1)
-    normal = c.affine(y, 1 / scale, -bias / scale)
-    if _global(call):
-        inverse = 1 / xp.sqrt(call.array("Variance") + of(a["epsilon"]))
-    else:
-        inverse = call.array("SavedVariance")
-    c.x, zero = normal, xp.zeros(c.channels, y.dtype)
-    dx, dscale, dbias = _input_grad(c, d, scale, zero, xp.ones(c.channels, y.dtype), _global(call))
-    dx = c.affine(dx, inverse, zero)
-    return {"X@GRAD": dx, "Scale@GRAD": dscale, "Bias@GRAD": dbias}
+    c = _channels(call, y)
+    given = _statistics(call, c)
+    dscale, dbias, factors = c.gradients(d, scale, shift=bias, **given)
+    return {"X@GRAD": c.affine_grad(d, factors), "Scale@GRAD": dscale, "Bias@GRAD": dbias}
 
 
 def _second(call: Call, x, axes, shape, mean, inverse, scale, fixed: bool) -> dict:
@@ -275,16 +154,16 @@ def _second(call: Call, x, axes, shape, mean, inverse, scale, fixed: bool) -> di
 
 def _batch_second(call: Call) -> dict:
     x, scale, _ = call.floats("X", "Scale", "DY")
-    c, fixed, of = Channels(call, x, _last(call)), _global(call), x.dtype.type
-    axes = tuple(range(x.ndim - 1)) if _last(call) else (0, *range(2, x.ndim))
+    last, fixed, of = _last(call), _global(call), x.dtype.type
+    _channels(call, x)
+    axes = tuple(range(x.ndim - 1)) if last else (0, *range(2, x.ndim))
     if fixed:
         mean = call.array("Mean")
         inverse = 1 / call.xp.sqrt(call.array("Variance") + of(call.attrs["epsilon"]))
     else:
         mean, inverse = call.array("SavedMean"), call.array("SavedVariance")
-    wide = c.wide
-    shape = tuple(c.channels if k == -1 else 1 for k in wide)
-    return _second(call, x, axes, shape, mean.reshape(wide), inverse.reshape(wide), scale.reshape(wide), fixed)
+    shape = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
+    return _second(call, x, axes, shape, mean.reshape(shape), inverse.reshape(shape), scale.reshape(shape), fixed)
 
 
 def _instance_second(call: Call) -> dict:
@@ -391,9 +270,20 @@ def _affine_grad(call: Call) -> dict:
 
 
 _FORWARD = ("batch_norm", "sync_batch_norm", "inplace_abn", "fused_batch_norm_act", "fused_bn_add_activation")
-LAUNCHERS: dict[str, Callable[[Call], dict]] = {
-    **dict.fromkeys(_FORWARD, _forward),
-    **dict.fromkeys([f"{op}_grad" for op in _FORWARD], _backward),
+
+
+def _wide_only(launch: Callable[[Call], dict]) -> Callable[[Call], dict]:
+    """A launcher that computes in float32 or float64 only."""
+
+    def run(call: Call) -> dict:
+        if any(is_half(v) for v in call.ins.values()):
+            raise Declined
+        return launch(call)
+
+    return run
+
+
+_BY_CUPY: dict[str, Callable[[Call], dict]] = {
     "inplace_abn_grad": _abn_backward,
     "batch_norm_grad_grad": _batch_second,
     "instance_norm_grad_grad": _instance_second,
@@ -402,4 +292,9 @@ LAUNCHERS: dict[str, Callable[[Call], dict]] = {
     "lrn": _lrn,
     "lrn_grad": _lrn_grad,
     "affine_channel_grad": _affine_grad,
+}
+LAUNCHERS: dict[str, Callable[[Call], dict]] = {
+    **dict.fromkeys(_FORWARD, _forward),
+    **dict.fromkeys([f"{op}_grad" for op in _FORWARD], _backward),
+    **{op: _wide_only(launch) for op, launch in _BY_CUPY.items()},
 }
