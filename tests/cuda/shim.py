@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from paddle._cuda import formula
+from paddle._cuda import cudnn, formula
 
 HERE = Path(__file__).parent
 
@@ -103,6 +103,10 @@ class HostMachine:
 
     tf32 = False
 
+    def dnn(self) -> Any:
+        """No cuDNN."""
+        return None
+
     def allow_tf32(self, allowed: bool) -> None:
         self.tf32 = allowed
 
@@ -139,27 +143,31 @@ class ShimMachine(HostMachine):
         return 1
 
     def function(self, name: str) -> int:
-        """The address of a function of tests/cuda/fake_cublas.cc."""
-        return ctypes.cast(self._cublas[name], ctypes.c_void_p).value or 0
+        """The address of a function of tests/cuda/fake_cublas.cc or fake_cudnn.cc."""
+        library = self.library("cudnn" if name.startswith("cudnn") else "cublas")
+        return ctypes.cast(library[name], ctypes.c_void_p).value or 0
 
     def blas(self) -> int:
         return 5
 
     def compute_type(self) -> int:
         """The compute type of cuBLAS's last product."""
-        return self._cublas.fake_compute_type()
+        return self.library("cublas").fake_compute_type()
 
-    def cublas(self) -> Path:
-        """tests/cuda/fake_cublas.cc, built as a library."""
-        path = self.folder / "libfakecublas.so"
+    def stand_in(self, name: str) -> Path:
+        """tests/cuda/fake_<name>.cc, built as a library."""
+        path = self.folder / f"libfake{name}.so"
         if not path.exists():
-            command = ["g++", "-std=c++17", "-O2", "-shared", "-fPIC", "-w", "-o", path, HERE / "fake_cublas.cc"]
+            command = ["g++", "-std=c++17", "-O2", "-shared", "-fPIC", "-w", "-o", path, HERE / f"fake_{name}.cc"]
             subprocess.run(command, check=True, capture_output=True)
         return path
 
-    @functools.cached_property
-    def _cublas(self) -> ctypes.CDLL:
-        return ctypes.CDLL(str(self.cublas()))
+    def cublas(self) -> Path:
+        return self.stand_in("cublas")
+
+    @functools.cache  # noqa: B019
+    def library(self, name: str) -> ctypes.CDLL:
+        return ctypes.CDLL(str(self.stand_in(name)))
 
     def on(self, device: int):
         assert device == 0
@@ -234,6 +242,11 @@ class DriverMachine(ShimMachine):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.fake = FakeDriver(folder)
+
+    @functools.cache  # noqa: B019
+    def dnn(self) -> Any:
+        """cuDNN of tests/cuda/fake_cudnn.cc."""
+        return cudnn.on(self.library("cudnn"), self.fake.STREAM)
 
     def driver(self) -> tuple[str, int, int]:
         return str(self.fake.path), self.fake.CONTEXT, self.fake.STREAM

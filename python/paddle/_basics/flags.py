@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import paddle._core as core
@@ -117,6 +118,11 @@ _values = _initial()
 for _name, _switch in _SWITCHES.items():
     if _values[_name] != _DEFAULTS[_name]:
         _switch(_values[_name])
+
+
+def values() -> Mapping[str, Any]:
+    """The values of all flags, now and later."""
+    return _values
 
 
 def set_flags(flags) -> None:

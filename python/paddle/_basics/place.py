@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from . import flags
+
 __all__ = ["Place", "CPUPlace", "CUDAPlace", "CUDAPinnedPlace", "XPUPlace"]
 
 
@@ -128,6 +130,7 @@ def _cuda():
     # Imported at the first use, because it imports cupy.
     from paddle import _cuda
 
+    _cuda.cudnn.settings = flags.values()
     return _cuda
 
 
@@ -154,6 +157,21 @@ def set_cublas_switch(allowed: bool) -> None:
 def get_cublas_switch() -> bool:
     """The value of `set_cublas_switch`."""
     return _cuda().allow_tf32()
+
+
+def set_cudnn_switch(allowed: bool) -> None:
+    """Whether convolutions of float32 on CUDA devices may round their operands to TF32 (True by default)."""
+    _cuda().allow_tf32_convolutions(bool(allowed))
+
+
+def get_cudnn_switch() -> bool:
+    """The value of `set_cudnn_switch`."""
+    return _cuda().cudnn.tf32
+
+
+def cudnn_version() -> int | None:
+    """The version of cuDNN in use, such as 91002 for 9.10.2; None without CUDA or cuDNN."""
+    return _cuda().cudnn_version()
 
 
 def cuda_synchronize(place) -> None:

@@ -7,6 +7,7 @@ import threading
 
 import paddle._core as _core
 
+from . import cudnn
 from .comm import buckets
 from .families import LAUNCHERS, RECORDED, units
 from .machine import CupyMachine, missing
@@ -56,6 +57,26 @@ def allow_tf32(allowed: bool | None = None) -> bool:
                 _runtime.machine.allow_tf32(_tf32)
                 _core.register_backend(_runtime)  # without the recipes, whose products have the other compute type
     return _tf32
+
+
+def allow_tf32_convolutions(allowed: bool) -> None:
+    """Whether convolutions of float32 may round their operands to TF32; calls that are recorded are forgotten."""
+    global _runtime
+    with _lock:
+        if cudnn.tf32 != allowed and _runtime is not None:
+            _runtime = Runtime(_runtime.machine, LAUNCHERS, RECORDED)
+            _core.register_backend(_runtime)
+        cudnn.tf32 = allowed
+
+
+def cudnn_version() -> int | None:
+    """The version of cuDNN in use; None without CUDA or cuDNN."""
+    found = runtime()
+    if found is None:
+        return None
+    with found.machine.on(0):
+        dnn = found.machine.dnn()
+    return None if dnn is None else dnn.version
 
 
 def leave(why: str) -> None:

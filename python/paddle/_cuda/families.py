@@ -57,6 +57,7 @@ _NATIVE = (
     addmm,
     dot,
     batch_norm,
+    conv,
     layout,
     joins,
     indexing,
@@ -74,7 +75,6 @@ _FAMILIES = (
     bilateral_slice,
     boxes,
     compositions,
-    conv,
     creation,
     cross_entropy,
     elements,
@@ -144,6 +144,7 @@ _RECORDED = (
     optimizer,
     rnn,
     batch_norm,
+    conv,
 )
 
 _ROWS = {op["type"]: op for op in _core.op_table()}

@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from . import cudnn
 from .units import Unit
 
 #: cudaDevAttrMemoryPoolsSupported
 _MEMORY_POOLS = 115
 #: bytes of memory that cuBLAS works in
 _WORKSPACE = 32 << 20
+_UNKNOWN = object()
 
 
 def missing() -> str | None:
@@ -47,9 +49,18 @@ class _Entry:
             self.aside = cupy.cuda.Stream(non_blocking=True)
             self.pool = _stream_ordered_pool(cupy, device)
         self._using = cupy.cuda.using_allocator
+        self._dnn: Any = _UNKNOWN
+
         self._opened: list = []
         #: cuBLAS's handle and its workspace
         self.blas: tuple[int, Any] | None = None
+
+    def dnn(self, library: ctypes.CDLL | None) -> cudnn.Dnn | None:
+        """cuDNN for the stream, None where it is not installed."""
+        if self._dnn is _UNKNOWN:
+            with self.device:
+                self._dnn = cudnn.on(library, self.stream.ptr)
+        return self._dnn
 
     def __enter__(self) -> _Entry:
         self.device.__enter__()
@@ -126,8 +137,9 @@ class CupyMachine:
         return self.kernel(unit, kernel).kernel.ptr
 
     def function(self, name: str) -> int:
-        """The address of a function of cuBLAS."""
-        return ctypes.cast(self._cublas[name], ctypes.c_void_p).value or 0
+        """The address of a function of cuBLAS or cuDNN."""
+        library = self._cudnn if name.startswith("cudnn") else self._cublas
+        return ctypes.cast(library[name], ctypes.c_void_p).value or 0  # type: ignore[index]
 
     def blas(self) -> int:
         """cuBLAS's handle of the current device and its stream, with a workspace of its own: cuBLAS allocates none while a
@@ -145,6 +157,15 @@ class CupyMachine:
                 raise OSError(f"cublasSetWorkspace failed with the status {found}")
             entry.blas = handle, workspace
         return entry.blas[0]
+
+    def dnn(self) -> cudnn.Dnn | None:
+        """cuDNN on the current device and its stream; None where it is not installed."""
+        return self._entry().dnn(self._cudnn)
+
+    @functools.cached_property
+    def _cudnn(self) -> ctypes.CDLL | None:
+        # cuDNN calls cuBLAS, and finds the loaded one.
+        return cudnn.find() if self._cublas else None
 
     @functools.cached_property
     def _cublas(self) -> ctypes.CDLL:

@@ -7,7 +7,7 @@ from typing import Any
 from paddle._basics import mode
 from paddle._basics.missing import getter as _getter
 from paddle._basics.mode import is_compiled_with_xpu
-from paddle._basics.place import CUDAPlace, XPUPlace, is_compiled_with_cuda, why_no_cuda
+from paddle._basics.place import CUDAPlace, XPUPlace, cudnn_version, is_compiled_with_cuda, why_no_cuda
 
 __all__ = ["get_cudnn_version", "set_device", "get_device", "XPUPlace", "is_compiled_with_xpu"]
 
@@ -56,8 +56,16 @@ def get_device() -> str:
 
 
 def get_cudnn_version() -> int | None:
-    """The version of cuDNN in use: None, since no operator uses it."""
-    return None
+    """The version of cuDNN, which computes convolutions on CUDA devices; None without CUDA or cuDNN.
+
+    Returns:
+        int|None: such as 91002 for cuDNN 9.10.2.
+
+    Examples:
+        >>> import paddle
+        >>> version = paddle.device.get_cudnn_version()
+    """
+    return cudnn_version()
 
 
 __getattr__ = _getter(__name__, later={"ParallelEnv": "paddle.distributed.parallel"})

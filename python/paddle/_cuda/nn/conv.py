@@ -1,12 +1,17 @@
-"""Convolutions of two and three axes, depthwise and transposed, with first and second gradients: patches times filters
-by cuBLAS, a part of the batch at a time."""
+"""Convolutions of two and three axes, depthwise and transposed, with first and second gradients: by cuDNN, without it
+patches times filters by cuBLAS, a part of the batch at a time."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
-from ..call import Call, Declined
-from .patches import Windows, columns, images, lead, paddings
+from .. import cudnn
+from ..call import Call, Declined, same_dtype
+from ..halves import convert
+from ..math.gemm import product
+from .channels import Channels
+from .patches import Windows, add_bias, columns, images, lead, moved, paddings, turned
 
 # Elements of patches that are held at once.
 MOST = 1 << 26
@@ -16,7 +21,7 @@ class Conv:
     """The convolution whose input has `size` and whose filter is [out channels, in channels / groups, ..]."""
 
     def __init__(self, call: Call, x_shape, filter_shape, out_shape, transposed: bool) -> None:
-        a, self.call, self.xp, self.transposed = call.attrs, call, call.xp, transposed
+        a, self.call, self.transposed = call.attrs, call, transposed
         n = len(filter_shape) - 2
         self.last = a["data_format"] in ("NHWC", "NDHWC")
         # 2.0.2's conv3d_transpose has the default NCHW.
@@ -39,23 +44,29 @@ class Conv:
             lead((1,) * n if same else tuple(a["dilations"]), 1),
         )
         self.image, self.grid = image, grid
+        dnn = call.machine.dnn()
+        self.dnn = None if dnn is None else DnnConv(self, dnn)
 
     def first(self, x):
         """With channels first."""
-        return self.xp.moveaxis(x, -1, 1) if self.last else x
+        if not self.last:
+            return x
+        n, *size, channels = x.shape
+        return turned(self.call, x, math.prod(size), channels, (n, channels, *size))
 
     def back(self, x):
-        return self.xp.ascontiguousarray(self.xp.moveaxis(x, 1, -1)) if self.last else x
+        if not self.last:
+            return x
+        n, channels, *size = x.shape
+        return turned(self.call, x, channels, math.prod(size), (n, *size, channels))
 
     def _parts(self, batch: int, channels: int):
         each = max(1, MOST // max(1, channels * self.windows.taps * self.windows.count))
         return [slice(i, min(i + each, batch)) for i in range(0, batch, each)]
 
-    def _columns(self, x):
-        """[batch, groups, channels / groups * taps, windows]"""
-        b, c = x.shape[:2]
-        col = columns(self.call, x.reshape(b * c, *self.windows.size), self.windows)
-        return col.reshape(b, self.groups, c // self.groups * self.windows.taps, self.windows.count)
+    def _groups(self, v):
+        """[batch, groups, channels / groups * .., windows]"""
+        return v.reshape(v.shape[0], self.groups, -1, self.windows.count)
 
     def _matrix(self, w):
         """[1, groups, out channels / groups, in channels / groups * taps]"""
@@ -63,47 +74,137 @@ class Conv:
 
     def forward(self, x, w):
         """The output, channels first."""
-        parts, m = [], self._matrix(w)
-        for part in self._parts(x.shape[0], x.shape[1]):
-            y = self.xp.matmul(m, self._columns(x[part]))
-            parts.append(y.reshape(y.shape[0], w.shape[0], *self.grid))
-        return parts[0] if len(parts) == 1 else self.xp.concatenate(parts, 0)
+        (n, c), out = x.shape[:2], self.call.empty((x.shape[0], w.shape[0], *self.grid), x.dtype)
+        for part in self._parts(n, c):
+            col = columns(self.call, x[part].reshape(-1, *self.windows.size), self.windows)
+            col = col.reshape(-1, self.groups, c // self.groups * self.windows.taps, self.windows.count)
+            product(self.call, self._matrix(w), col, out=self._groups(out[part]))
+        return out
 
     def input_grad(self, w, d):
         """The gradient of the image from that of the output."""
-        parts, m, channels = [], self._matrix(w).swapaxes(-1, -2), w.shape[1] * self.groups
+        channels = w.shape[1] * self.groups
+        out = self.call.empty((d.shape[0], channels, *self.image), d.dtype)
         for part in self._parts(d.shape[0], channels):
-            dy = d[part]
-            b = dy.shape[0]
-            dy = self.xp.ascontiguousarray(dy).reshape(b, self.groups, -1, self.windows.count)
-            col = self.xp.matmul(m, dy).reshape(b * channels, self.windows.taps, self.windows.count)
-            parts.append(images(self.call, col, self.windows).reshape(b, channels, *self.image))
-        return parts[0] if len(parts) == 1 else self.xp.concatenate(parts, 0)
+            col = product(self.call, self._matrix(w), self._groups(d[part]), tx=True)
+            col = col.reshape(-1, self.windows.taps, self.windows.count)
+            images(self.call, col, self.windows, out[part].reshape(-1, *self.windows.size))
+        return out
 
     def filter_grad(self, x, d, shape):
-        """The gradient of the filter from image and output gradient; images are added in their order."""
-        total = None
-        for part in self._parts(x.shape[0], x.shape[1]):
-            dy = self.xp.ascontiguousarray(d[part])
-            dy = dy.reshape(dy.shape[0], self.groups, -1, self.windows.count)
-            g = self.xp.matmul(dy, self._columns(x[part]).swapaxes(-1, -2)).sum(axis=0)
-            total = g if total is None else total + g
-        return total.reshape(shape)
+        """The gradient of the filter from image and output gradient: a sum over images and windows."""
+        out, c = self.call.empty(shape, x.dtype), x.shape[1]
+        matrices = out.reshape(self.groups, shape[0] // self.groups, -1)
+        for i, part in enumerate(self._parts(x.shape[0], c)):
+            n = min(part.stop, x.shape[0]) - part.start
+            col = columns(self.call, x[part].reshape(-1, *self.windows.size), self.windows, c)
+            col = col.reshape(self.groups, c // self.groups * self.windows.taps, -1)
+            dy = turned(self.call, d[part], n, shape[0], (self.groups, shape[0] // self.groups, col.shape[-1]),
+                        self.windows.count)  # fmt: skip
+            product(self.call, dy, col, ty=True, beta=float(i > 0), out=matrices)
+        return out
 
-    # The operator's own output and gradients: a transposed convolution is the gradient of the image of a convolution.
+    # The operator's own output and gradients, in its layout: a transposed convolution is the gradient of the image of a
+    # convolution.
 
     def output_of(self, x, w):
-        return self.input_grad(w, x) if self.transposed else self.forward(x, w)
+        return self._data(w, x) if self.transposed else self._image(x, w)
 
     def input_of(self, w, d):
-        return self.forward(d, w) if self.transposed else self.input_grad(w, d)
+        return self._image(d, w) if self.transposed else self._data(w, d)
 
     def filter_of(self, x, d, shape):
-        return self.filter_grad(d, x, shape) if self.transposed else self.filter_grad(x, d, shape)
+        image, out = (d, x) if self.transposed else (x, d)
+        found = self.dnn and self.dnn.filter_grad(image, out, shape)
+        return self.filter_grad(self.first(image), self.first(out), shape) if found is None else found
+
+    def _image(self, x, w):
+        found = self.dnn and self.dnn.forward(x, w)
+        return self.back(self.forward(self.first(x), w)) if found is None else found
+
+    def _data(self, w, d):
+        found = self.dnn and self.dnn.input_grad(w, d)
+        return self.back(self.input_grad(w, self.first(d))) if found is None else found
+
+    def bias_grad(self, d, like):
+        """The sums of d over each channel."""
+        sums = Channels(self.call, d, self.last).sums()
+        return convert(self.call, sums, like.dtype.name) if sums.dtype != like.dtype else sums
 
 
-def _bias(conv: Conv, y, bias):
-    return y if bias is None else y + bias.reshape(1, -1, *(1,) * (y.ndim - 2))
+class DnnConv:
+    """The same by cuDNN, in the operator's layout; None where cuDNN has no algorithm."""
+
+    def __init__(self, conv: Conv, dnn: cudnn.Dnn) -> None:
+        self.call, self.dnn, self.last, self.groups = conv.call, dnn, conv.last, conv.groups
+        self.image, self.grid, self.kernel, w = conv.image, conv.grid, conv.kernel, conv.windows
+        n = len(self.image)
+        stride, dilation, pad = w.stride[-n:], w.dilation[-n:], w.pad[-n:]
+        self.stride, self.dilation, self.before = stride, dilation, pad
+        reach = [d * (k - 1) + 1 for d, k in zip(dilation, self.kernel, strict=True)]
+        grids = [(m + 2 * p - r) // s + 1 for m, p, r, s in zip(self.image, pad, reach, stride, strict=True)]
+        #: the size of images with their padding, where it is not the same before and after each axis
+        self.padded: tuple[int, ...] | None = None
+        if tuple(grids) != tuple(self.grid):
+            self.padded = tuple((g - 1) * s + r for g, s, r in zip(self.grid, stride, reach, strict=True))
+
+    def _dims(self, array, size) -> tuple[int, ...]:
+        return (array.shape[0], array.shape[-1] if self.last else array.shape[1], *size)
+
+    def _run(self, function: cudnn.Function, dtype, x, w, y, given: dict) -> bool:
+        pad = self.before if self.padded is None else (0,) * len(self.before)
+        geometry = cudnn.Geometry(dtype.name, x, w, y, pad, self.stride, self.dilation, self.groups, self.last)
+        return self.dnn.run(self.call, function, geometry, given)
+
+    def _size(self) -> tuple[int, ...]:
+        return self.image if self.padded is None else self.padded
+
+    def _padded(self, x):
+        if self.padded is None:
+            return x
+        return moved(self.call, x, self.padded, tuple(-p for p in self.before), self.last)
+
+    def _ordered(self, w):
+        """The filter with channels last, if those of the images are."""
+        taps = math.prod(self.kernel)
+        if not self.last or taps == 1 or w.shape[1] == 1:
+            return w
+        return turned(self.call, w, w.shape[1], taps, (w.shape[0], *self.kernel, w.shape[1]))
+
+    def _empty(self, n: int, channels: int, size, dtype):
+        return self.call.empty((n, *size, channels) if self.last else (n, channels, *size), dtype)
+
+    def _undo(self, launched: int | None) -> None:
+        """Forget what was recorded since: cuDNN has no algorithm."""
+        if launched is not None:
+            del self.call.launched[launched:]  # type: ignore[union-attr]
+
+    def _mark(self) -> int | None:
+        return None if self.call.launched is None else len(self.call.launched)
+
+    def forward(self, x, w):
+        mark, y = self._mark(), self._empty(x.shape[0], w.shape[0], self.grid, x.dtype)
+        given = {"x": self._padded(x), "w": self._ordered(w), "y": y}
+        dims = self._dims(x, self._size()), tuple(w.shape), self._dims(y, self.grid)
+        return y if self._run(cudnn.FORWARD, x.dtype, *dims, given) else self._undo(mark)
+
+    def input_grad(self, w, d):
+        mark, size = self._mark(), self._size()
+        dx = self._empty(d.shape[0], w.shape[1] * self.groups, size, d.dtype)
+        dims = self._dims(dx, size), tuple(w.shape), self._dims(d, self.grid)
+        if not self._run(cudnn.DATA, d.dtype, *dims, {"x": dx, "w": self._ordered(w), "y": d}):
+            return self._undo(mark)
+        return dx if self.padded is None else moved(self.call, dx, self.image, self.before, self.last)
+
+    def filter_grad(self, x, d, shape):
+        mark, dw = self._mark(), self.call.empty(shape, x.dtype)
+        dims = self._dims(x, self._size()), tuple(shape), self._dims(d, self.grid)
+        if not self._run(cudnn.FILTER, x.dtype, *dims, {"x": self._padded(x), "w": dw, "y": d}):
+            return self._undo(mark)
+        taps = math.prod(self.kernel)
+        if not self.last or taps == 1 or shape[1] == 1:
+            return dw
+        return turned(self.call, dw, taps, shape[1], shape)
 
 
 def _plain(call: Call) -> None:
@@ -111,13 +212,30 @@ def _plain(call: Call) -> None:
         raise Declined
 
 
+def _given(call: Call, *slots: str) -> list:
+    """The operands: floating-point of one data type, with elements; those of 16 bits by cuDNN only."""
+    arrays = [call.array(slot) for slot in slots]
+    same_dtype(*arrays)
+    halves = arrays[0].dtype.name in ("float16", "uint16")
+    if (
+        arrays[0].dtype.name not in cudnn.TYPES
+        or any(v.size == 0 for v in arrays)
+        or (halves and not call.machine.dnn())
+    ):
+        raise Declined
+    return arrays
+
+
 def _output(transposed: bool) -> Callable[[Call], dict]:
     def launch(call: Call) -> dict:
         _plain(call)
-        x, w = call.filled("Input", "Filter")
+        x, w = _given(call, "Input", "Filter")
         conv = Conv(call, x.shape, w.shape, call.shape("Output"), transposed)
-        y = _bias(conv, conv.output_of(conv.first(x), w), call.ins.get("Bias"))
-        return {"Output": conv.back(y)}
+        y = conv.output_of(x, w)
+        if call.ins.get("Bias") is not None:
+            same_dtype(y, call.array("Bias"))
+            add_bias(call, y, call.array("Bias"), conv.last)
+        return {"Output": y}
 
     return launch
 
@@ -125,15 +243,14 @@ def _output(transposed: bool) -> Callable[[Call], dict]:
 def _grad(transposed: bool) -> Callable[[Call], dict]:
     def launch(call: Call) -> dict:
         _plain(call)
-        x, w, d = call.filled("Input", "Filter", "Output@GRAD")
+        x, w, d = _given(call, "Input", "Filter", "Output@GRAD")
         conv, made = Conv(call, x.shape, w.shape, d.shape, transposed), {}
-        first, dy = conv.first(x), conv.first(d)
         if call.wanted["Input@GRAD"]:
-            made["Input@GRAD"] = conv.back(conv.input_of(w, dy))
+            made["Input@GRAD"] = conv.input_of(w, d)
         if call.wanted["Filter@GRAD"]:
-            made["Filter@GRAD"] = conv.filter_of(first, dy, w.shape)
+            made["Filter@GRAD"] = conv.filter_of(x, d, w.shape)
         if call.wanted.get("Bias@GRAD"):
-            made["Bias@GRAD"] = dy.sum(axis=(0, *range(2, dy.ndim)))
+            made["Bias@GRAD"] = conv.bias_grad(d, call.array("Bias"))
         return made
 
     return launch
@@ -143,17 +260,15 @@ def _second(transposed: bool) -> Callable[[Call], dict]:
     def launch(call: Call) -> dict:
         x, w, d = call.filled("Input", "Filter", "DOutput")
         conv, made, xp = Conv(call, x.shape, w.shape, d.shape, transposed), {}, call.xp
-        first, dy = conv.first(x), conv.first(d)
         ddx, ddw = call.ins.get("DDInput"), call.ins.get("DDFilter")
-        ddx = None if ddx is None else conv.first(ddx)
         if call.wanted["DDOutput"]:
             parts = [] if ddx is None else [conv.output_of(ddx, w)]
-            parts += [] if ddw is None else [conv.output_of(first, ddw)]
-            made["DDOutput"] = conv.back(sum(parts[1:], parts[0]))
+            parts += [] if ddw is None else [conv.output_of(x, ddw)]
+            made["DDOutput"] = sum(parts[1:], parts[0])
         if call.wanted["DFilter"]:
-            made["DFilter"] = xp.zeros(w.shape, w.dtype) if ddx is None else conv.filter_of(ddx, dy, w.shape)
+            made["DFilter"] = xp.zeros(w.shape, w.dtype) if ddx is None else conv.filter_of(ddx, d, w.shape)
         if call.wanted["DInput"]:
-            made["DInput"] = xp.zeros(x.shape, x.dtype) if ddw is None else conv.back(conv.input_of(ddw, dy))
+            made["DInput"] = xp.zeros(x.shape, x.dtype) if ddw is None else conv.input_of(ddw, d)
         return made
 
     return launch
@@ -220,7 +335,9 @@ def _fused(call: Call) -> dict:
     if a["split_channels"] or a["activation"] not in ("identity", "relu", "relu6", "sigmoid", "tanh", ""):
         raise Declined
     conv = Conv(call, x.shape, w.shape, call.shape("Output"), False)
-    y = _bias(conv, conv.forward(conv.first(x), w), call.ins.get("Bias"))
+    y = conv.output_of(x, w)
+    if call.ins.get("Bias") is not None:
+        add_bias(call, y, call.array("Bias"), conv.last)
     if call.ins.get("ResidualData") is not None:
         y = y + call.array("ResidualData")
     zero, way = y.dtype.type(0), a["activation"]
@@ -231,7 +348,7 @@ def _fused(call: Call) -> dict:
         y = 1 / (1 + xp.exp(-y))
     elif way == "tanh":
         y = xp.tanh(y)
-    return {"Output": conv.back(y)}
+    return {"Output": y}
 
 
 _FORWARD = ("conv2d", "depthwise_conv2d", "conv3d")

@@ -9,14 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..call import Call, Declined, ctype
-from ..units import REALS, Unit, grid_of, instances
+from ..units import FLOATS, REALS, Unit, grid_of, instances
 
 SOURCE = r"""
 #define GEOMETRY i64 D, i64 H, i64 W, i64 od, i64 oh, i64 ow, i64 kd, i64 kh, i64 kw, i64 sd, i64 sh, i64 sw, i64 pd, \
                  i64 ph, i64 pw, i64 dd, i64 dh, i64 dw
 
-// col[image][kernel position][window]: an image is one channel, of D x H x W elements.
-template <typename T> __global__ void im2col(const T* x, T* col, i64 images, GEOMETRY) {
+// col[image][kernel position][window]: an image is one channel, of D x H x W elements. With `channels` images are
+// [batch][channel], and the result is col[channel][kernel position][batch][window].
+template <typename T> __global__ void im2col(const T* x, T* col, i64 images, i64 channels, GEOMETRY) {
     i64 windows = od * oh * ow, taps = kd * kh * kw, n = images * taps * windows;
     for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
         i64 window = i % windows, tap = i / windows % taps, image = i / windows / taps;
@@ -24,7 +25,10 @@ template <typename T> __global__ void im2col(const T* x, T* col, i64 images, GEO
         i64 y = window / ow % oh * sh - ph + tap / kw % kh * dh;
         i64 v = window % ow * sw - pw + tap % kw * dw;
         bool inside = z >= 0 && z < D && y >= 0 && y < H && v >= 0 && v < W;
-        col[i] = inside ? x[((image * D + z) * H + y) * W + v] : T(0);
+        T value = inside ? x[((image * D + z) * H + y) * W + v] : T(0);
+        i64 batch = channels ? images / channels : 1;
+        i64 row = channels ? (image % channels * taps + tap) * batch + image / channels : image * taps + tap;
+        col[row * windows + window] = value;
     }
 }
 
@@ -52,7 +56,38 @@ template <typename T> __global__ void col2im(const T* col, T* x, i64 images, GEO
     }
 }
 """
-UNIT = Unit("patches", SOURCE, instances("im2col", REALS) + instances("col2im", REALS))
+_MOVES = r"""
+// y[outer][d][h][w][inner] = x at offset (z, y, v) from there, 0 outside of x: padding and cropping.
+template <typename T> __global__ void moved(const T* x, T* y, i64 n, i64 inner, i64 D, i64 H, i64 W, i64 d, i64 h,
+                                            i64 w, i64 oz, i64 oy, i64 ov) {
+    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
+        i64 in = i % inner, at = i / inner, v = at % W + ov, b = at / W % H + oy, a = at / (W * H) % D + oz;
+        bool inside = a >= 0 && a < d && b >= 0 && b < h && v >= 0 && v < w;
+        T zero = narrow_to<T>::of(typename acc<T>::type(0));
+        y[i] = inside ? x[(((at / (W * H * D) * d + a) * h + b) * w + v) * inner + in] : zero;
+    }
+}
+
+// y[i][b][a][inner] = x[i][a][b][inner].
+template <typename T> __global__ void turned(const T* x, T* y, i64 n, i64 a, i64 b, i64 inner) {
+    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
+        i64 at = i / inner;
+        y[i] = x[((at / (a * b) * a + at % a) * b + at / a % b) * inner + i % inner];
+    }
+}
+
+// y[outer][channel][inner] += bias[channel]
+template <typename T> __global__ void biased(T* y, const T* bias, i64 n, i64 channels, i64 inner) {
+    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x)
+        y[i] = narrow_to<T>::of(wide(y[i]) + wide(bias[i / inner % channels]));
+}
+"""
+UNIT = Unit(
+    "patches",
+    SOURCE + _MOVES,
+    sum((instances(k, REALS) for k in ("im2col", "col2im")), ())
+    + sum((instances(k, FLOATS) for k in ("moved", "turned", "biased")), ()),
+)
 
 
 @dataclass(frozen=True)
@@ -99,23 +134,53 @@ def lead(values, first: int) -> tuple[int, ...]:
     return (*(first,) * (3 - len(values)), *values)
 
 
-def columns(call: Call, x, w: Windows):
-    """[images, taps, windows] of x: [images, D, H, W]."""
+def columns(call: Call, x, w: Windows, channels: int = 0):
+    """[images, taps, windows] of x: [images, D, H, W]; with `channels` x is [batch, channels] images, and the result is
+    [channels, taps, batch, windows]."""
     images = x.shape[0]
-    out = call.empty((images, w.taps, w.count), x.dtype)
+    shape = (channels, w.taps, images // channels, w.count) if channels else (images, w.taps, w.count)
+    out = call.empty(shape, x.dtype)
     if out.size:
         kernel = f"im2col<{ctype(x, REALS)}>"
         x = call.xp.ascontiguousarray(x)
-        call.launch(UNIT, kernel, grid_of(out.size), 256, x, out, np.int64(images), *w.numbers())
+        numbers = map(np.int64, (images, channels))
+        call.launch(UNIT, kernel, grid_of(out.size), 256, x, out, *numbers, *w.numbers())
     return out
 
 
-def images(call: Call, col, w: Windows):
+def images(call: Call, col, w: Windows, out=None):
     """The transpose of `columns`: [images, D, H, W]."""
     n = col.shape[0]
-    out = call.empty((n, *w.size), col.dtype)
+    out = call.empty((n, *w.size), col.dtype) if out is None else out
     if out.size:
         kernel = f"col2im<{ctype(col, REALS)}>"
         col = call.xp.ascontiguousarray(col)
         call.launch(UNIT, kernel, grid_of(out.size), 256, col, out, np.int64(n), *w.numbers())
     return out
+
+
+def moved(call: Call, x, size: tuple[int, ...], offset: tuple[int, ...], last: bool):
+    """Images of `size` whose element i is x's element i + `offset`, 0 outside; `last`: channels are last."""
+    old = tuple(x.shape[1:-1] if last else x.shape[2:])
+    shape = (x.shape[0], *size, x.shape[-1]) if last else (*x.shape[:2], *size)
+    y = call.empty(shape, x.dtype)
+    if y.size:
+        sizes = (y.size, x.shape[-1] if last else 1, *lead(size, 1), *lead(old, 1), *lead(offset, 0))
+        numbers = [np.int64(v) for v in sizes]
+        call.launch(UNIT, f"moved<{ctype(x, FLOATS)}>", grid_of(y.size), 256, x, y, *numbers)
+    return y
+
+
+def turned(call: Call, x, a: int, b: int, shape, inner: int = 1):
+    """[.., a, b, inner] as [.., b, a, inner], in the given shape."""
+    y = call.empty(shape, x.dtype)
+    numbers = [np.int64(v) for v in (x.size, a, b, inner)]
+    call.launch(UNIT, f"turned<{ctype(x, FLOATS)}>", grid_of(x.size), 256, x, y, *numbers)
+    return y
+
+
+def add_bias(call: Call, y, bias, last: bool) -> None:
+    """Add `bias` to the channels of y, in place."""
+    inner = 1 if last else math.prod(y.shape[2:])
+    numbers = [np.int64(v) for v in (y.size, bias.size, inner)]
+    call.launch(UNIT, f"biased<{ctype(y, FLOATS)}>", grid_of(y.size), 256, y, bias, *numbers)

@@ -48,6 +48,8 @@ get_cuda_device_count = _place.cuda_device_count
 _cuda_synchronize = _place.cuda_synchronize
 set_cublas_switch = _place.set_cublas_switch
 get_cublas_switch = _place.get_cublas_switch
+set_cudnn_switch = _place.set_cudnn_switch
+get_cudnn_switch = _place.get_cudnn_switch
 
 
 def get_int_stats() -> dict[str, int]:
