@@ -529,6 +529,7 @@ _append_python_callable_object_and_return_id: Any
 close_segment: Any
 record_call: Any
 DeviceBlock: Any
+TableSteps: Any
 call_library: Any
 copy_to_device: Any
 cuda_prelude: Any

@@ -2,13 +2,14 @@
 // heap's.
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 
 typedef int (*Start)(int, const unsigned*, unsigned, void**, int);
 struct Function {
     Start start;
     int number, arguments;
 };
-static std::atomic<int> launches{0}, blocks{0};
+static std::atomic<int> launches{0}, blocks{0}, uploads{0};
 static thread_local int contexts = 0;
 
 extern "C" {
@@ -23,6 +24,7 @@ void* fake_function(void* start, int number) {
 int fake_library() { return 0; }
 int fake_launches() { return launches; }
 int fake_blocks() { return blocks; }
+int fake_uploads() { return uploads; }
 
 int cuCtxPushCurrent_v2(void* context) { return context == (void*)11 ? (contexts++, 0) : 201; }
 int cuCtxPopCurrent_v2(void** context) {
@@ -40,6 +42,12 @@ int cuMemFreeAsync(unsigned long long address, void* stream) {
     if (!contexts || stream != (void*)7) return 400;
     free((void*)address);
     blocks--;
+    return 0;
+}
+int cuMemcpyHtoDAsync_v2(unsigned long long address, const void* host, size_t bytes, void* stream) {
+    if (!contexts || stream != (void*)7) return 400;
+    memcpy((void*)address, host, bytes);
+    uploads++;
     return 0;
 }
 int cuLaunchKernel(const Function* f, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned ty, unsigned tz,

@@ -73,6 +73,10 @@ class FakeDriver:
         return self.library.fake_launches()
 
     @property
+    def uploads(self) -> int:
+        return self.library.fake_uploads()
+
+    @property
     def blocks(self) -> int:
         """Blocks of the pool that are not freed."""
         return self.library.fake_blocks()
@@ -117,6 +121,9 @@ class HostMachine:
     def driver(self) -> tuple[str, int, int] | None:
         """No driver: launches go through Python."""
         return None
+
+    def host_words(self, n: int) -> np.ndarray:
+        return np.zeros(n, np.int64)
 
     def adopt(self, address: int, nbytes: int, owner: Any):
         return np.asarray(Adopted(address, nbytes, owner))

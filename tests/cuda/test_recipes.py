@@ -74,6 +74,113 @@ def test_attributes_are_part_of_the_key(driver):
     assert len(driver.started) == 2
 
 
+def test_every_call_draws_its_own_numbers(driver):
+    """A replay takes the next number of the generator, as the launcher does."""
+    x = on_device(np.ones((40, 5), "float32"))
+
+    def masks() -> list:
+        paddle.seed(11)
+        return [_core.ops.dropout(x, dropout_prob=0.5)[0].numpy().tolist() for _ in range(4)]
+
+    first = masks()
+    started = len(driver.started)
+    assert started == 1 and first[0] != first[1] != first[2]
+    assert masks() == first and len(driver.started) == started
+
+
+def test_values_that_are_passed_on_share_memory(driver):
+    """The gradient of an addition is that of its result, without a copy; an update in place copies it first."""
+    x, y, d = (on_device(np.full((3, 2), v, "float32")) for v in (1, 2, 3))
+    for _ in range(2):
+        dx, dy = _core.ops.elementwise_add_grad(x, y, None, d)
+    assert driver.started == [] and _core.device_address(dx) == _core.device_address(dy) == _core.device_address(d)
+    rate = on_device(np.ones(1, "float32"))
+    _core.ops.sgd(dx, rate, y, ParamOut=dx)
+    assert dx.numpy().tolist() == [[1, 1]] * 3 and d.numpy().tolist() == dy.numpy().tolist() == [[3, 3]] * 3
+
+
+def test_duplicable_results_are_replayed(driver):
+    x = on_device(np.arange(12.0).reshape(2, 6))
+    for _ in range(3):
+        a, b = paddle.split(x, [2, 4], axis=1)
+        assert a.numpy().tolist() == [[0, 1], [6, 7]] and b.numpy().tolist() == [[2, 3, 4, 5], [8, 9, 10, 11]]
+    assert len(driver.started) == 2
+    # Of another number of parts it is another call.
+    assert [p.numpy().tolist() for p in paddle.split(x, 3, axis=1)][2] == [[4, 5], [10, 11]]
+
+
+def test_a_level_of_detail_is_part_of_the_key(driver):
+    from agreement import tensor
+
+    for _ in range(2):
+        for lod in ([[0, 1, 4]], [[0, 2, 4]], None):
+            y = paddle.nn.functional.relu(tensor(np.arange(-2.0, 2.0).reshape(4, 1), lod, True))
+            assert y.numpy().tolist() == [[0], [0], [0], [1]]
+            assert y.value().get_tensor().lod() == (lod or [])
+
+
+def test_addresses_that_are_not_aligned_are_another_key(driver):
+    """Words of 16 bytes are moved only from and to multiples of 16."""
+    flat = on_device(np.arange(36, dtype="float32"))
+    for _ in range(2):
+        parts = _core.device_parts(flat, [[2], [4, 4], [2, 8]])
+        for part, first in zip(parts[1:], (2, 18), strict=True):
+            got = paddle.concat([part, part], axis=0).numpy()
+            want = np.arange(first, first + 16).reshape(part.shape)
+            assert got.tolist() == np.concatenate([want, want]).tolist()
+
+
+def test_an_id_out_of_range_is_found_in_a_replay(driver):
+    table = on_device(np.ones((3, 2), "float32"))
+    for ids in ([0, 1], [2, 0]):
+        assert _core.ops.lookup_table_v2(table, on_device(ids)).numpy().tolist() == [[1, 1]] * 2
+    with pytest.raises(IndexError, match="lookup_table_v2: .*expected 0 <= id < 3, got 7"):
+        _core.ops.lookup_table_v2(table, on_device([1, 7])).numpy()
+    assert _core.ops.lookup_table_v2(table, on_device([1, 1])).numpy().tolist() == [[1, 1]] * 2
+    assert len(driver.started) == 1
+
+
+@pytest.mark.parametrize("name", ["SGD", "Momentum", "AdamW"])
+def test_a_step_over_all_parameters_runs_without_python(name, driver):
+    """The table is written where an address changed; factors of parameters where they changed."""
+    paddle.set_device("gpu")
+    try:
+        params = [paddle.create_parameter([n], "float32") for n in (3, 40, 1)]
+        scheduler = paddle.optimizer.lr.ExponentialDecay(0.1, 0.5)
+        optimizer = getattr(paddle.optimizer, name)(scheduler, parameters=params)
+        mirrors = [p.numpy().copy() for p in params]
+        for p, m in zip(params, mirrors, strict=True):
+            p.set_value(m)
+        for step in range(4):
+            for i, p in enumerate(params):
+                p._set_grad_ivar(on_device(np.full(p.shape, i + 1.0, "float32")))
+            driver.forget()
+            optimizer.step()
+            scheduler.step()
+            kernels = [k for k in driver.started if "_all" in k]
+            assert not kernels and (step == 0 or len(driver.arguments) == (name == "AdamW"))
+        uploads = driver.fake.uploads
+        for p in params:
+            p._grad_ivar()
+        optimizer.step()
+        assert driver.fake.uploads == uploads
+        found = [p.numpy() for p in params]
+    finally:
+        paddle.set_device("cpu")
+    cpu = [paddle.create_parameter([n], "float32") for n in (3, 40, 1)]
+    for p, m in zip(cpu, mirrors, strict=True):
+        p.set_value(m)
+    scheduler = paddle.optimizer.lr.ExponentialDecay(0.1, 0.5)
+    optimizer = getattr(paddle.optimizer, name)(scheduler, parameters=cpu)
+    for _ in range(5):
+        for i, p in enumerate(cpu):
+            p._set_grad_ivar(paddle.to_tensor(np.full(p.shape, i + 1.0, "float32")))
+        optimizer.step()
+        scheduler.step()
+    for got, want in zip(found, cpu, strict=True):
+        np.testing.assert_allclose(got, want.numpy(), rtol=1e-5)
+
+
 def test_memory_of_the_pool_is_freed(driver):
     x = on_device(np.ones(1000))
     x + x

@@ -25,6 +25,16 @@ class Declined(Exception):
     """Raised by a launcher for unsupported arguments (a data type, an option): the operator then runs on the CPU."""
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """A seed of the generator of `paddle.seed`; a replay of the call draws another one."""
+
+    value: np.uint64
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+
 @dataclass
 class Rows:
     """SelectedRows: row `rows[i]` of `height` rows is `value[i]`; `rows` is in host memory."""
@@ -138,8 +148,11 @@ class Call:
             raise Declined
 
     def numbers(self, slot: str) -> list:
-        """The elements of a small tensor of sizes or axes, read from the device; [] if it is not given."""
+        """The elements of a small tensor of sizes or axes, read from the device (the call has no recipe then); [] if it
+        is not given."""
         value = self.ins.get(slot)
+        if value is not None:
+            self.launched = None
         return [] if value is None else np.asarray(self.machine.download(self.array(slot))).reshape(-1).tolist()
 
     def shape(self, slot: str) -> tuple[int, ...]:
@@ -170,11 +183,16 @@ class Call:
         self.launched = None
 
     def launch(self, unit: Unit, kernel: str, grid, block: int, *args) -> None:
-        """Run an instance of a kernel on contiguous arrays and numpy scalars."""
+        """Run an instance of a kernel on contiguous arrays, numpy scalars and seeds."""
         grid = (grid,) if isinstance(grid, int) else grid
         if self.launched is not None:
             self.launched.append((unit, kernel, grid, block, args))
+        args = tuple(a.value if isinstance(a, Drawn) else a for a in args)
         self.machine.kernel(unit, kernel)(grid, (block,), args)
+
+    def drawn(self) -> Drawn:
+        """A number of the generator as an argument of kernels."""
+        return Drawn(np.uint64(_core.random_u64()))
 
     def library(self, name: str, *args) -> None:
         """Call a function of a CUDA library, of integers, addresses and arrays, that returns a status; OSError if it is

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import paddle._core as _core
 
-from . import formula, halves, maps, rows, sticky
-from .call import Call, Declined, Rows
+from . import formula, halves, maps, rows, sticky, strided
+from .call import NUMPY_NAMES, Call, Declined, Rows
 from .comm import buckets, rings
 from .detection import bins, boxes, deform, fpn, matching, nms, precise, psroi, quads, rois, yolo
 from .fused import compositions
 from .fused import sequences as fused_sequences
 from .host import DECLINED_TYPES
 from .loss import cross_entropy, elements, hierarchical_sigmoid, metrics, nce, regression, sample_logits
-from .math import addmm, binary, dot, elementwise, matmul, norms, order, products, reduction, second
+from .math import addmm, binary, dot, elementwise, elementwise_grad, matmul, norms, order, products, reduction, second
 from .nn import (
     batch_norm,
     bilateral_slice,
@@ -52,6 +52,7 @@ from .units import Unit
 _NATIVE = (
     formula,
     binary,
+    elementwise_grad,
     reduction,
     matmul,
     addmm,
@@ -129,10 +130,12 @@ _FAMILIES = (
     yolo,
 )
 
-# Families whose launchers only start kernels, so that their launches may be recorded (recipe.py).
+# Families whose launchers write by kernels only, so that their launches may be recorded (recipe.py); of other families
+# the operators in RECORDED.
 _RECORDED = (
     formula,
     binary,
+    elementwise_grad,
     reduction,
     matmul,
     addmm,
@@ -162,13 +165,12 @@ def _empty(call: Call, is_gradient: bool) -> dict | None:
         return None
     if not all(slot.endswith("@GRAD") for slot in wanted):
         return None
-    return {slot: _zeros(call, slot) for slot in wanted}
+    return {slot: strided.full(call, *_shape_and_dtype(call, slot)) for slot in wanted}
 
 
-def _zeros(call: Call, slot: str):
-    out = call.out(slot)
-    out[...] = 0
-    return out
+def _shape_and_dtype(call: Call, slot: str) -> tuple:
+    shape, dtype = call._rule[slot]
+    return shape, NUMPY_NAMES.get(dtype, dtype)
 
 
 def _with_empties(op: str, launch: Callable[[Call], dict]) -> Callable[[Call], dict]:
@@ -197,7 +199,9 @@ LAUNCHERS: dict[str, Callable[[Call], dict]] = {
 
 # Operator type -> the module of its launcher.
 FAMILY = {op: family.__name__.split("._cuda.")[1] for family in _FAMILIES for op in family.LAUNCHERS}
-RECORDED = frozenset(op for family in _RECORDED for op in family.LAUNCHERS)
+RECORDED = frozenset(
+    op for family in _FAMILIES for op in (family.LAUNCHERS if family in _RECORDED else getattr(family, "RECORDED", ()))
+)
 
 
 def takes(op: str) -> list[str]:
@@ -213,6 +217,7 @@ def units() -> list[Unit]:
         rows.UNIT,
         sticky.UNIT,
         maps.UNIT,
+        strided.UNIT,
         multi.UNIT,
         buckets.UNIT,
         cells.UNIT,

@@ -31,7 +31,7 @@ def convert(call: Call, array, dtype: str):
     """The array in another of the types float16, uint16 (the bits of bfloat16) and float32."""
     if array.dtype.name == dtype:
         return array
-    x = call.xp.ascontiguousarray(array).reshape(array.shape)
+    x = array if array.flags.c_contiguous else call.xp.ascontiguousarray(array).reshape(array.shape)
     if {x.dtype.name, dtype} == set(HALVES):
         x = convert(call, x, "float32")
     out = call.empty(x.shape, dtype)
@@ -138,6 +138,9 @@ def through_float32(launch: Callable[[Call], dict], native: bool) -> Callable[[C
             except Declined:
                 pass
         wide = WideCall(call)
-        return wide.narrowed(launch(wide))
+        made = launch(wide)
+        if wide.launched is None:
+            call.launched = None
+        return wide.narrowed(made)
 
     return run

@@ -142,8 +142,8 @@ class CupyMachine:
         return ctypes.cast(library[name], ctypes.c_void_p).value or 0  # type: ignore[index]
 
     def blas(self) -> int:
-        """cuBLAS's handle of the current device and its stream, with a workspace of its own: cuBLAS allocates none while a
-        graph is captured."""
+        """cuBLAS's handle of the current device and its stream, with a workspace of its own, as cuBLAS allocates none
+        while a graph is captured."""
         entry = self._entry()
         if entry.blas is None:
             binding = importlib.import_module("cupy_backends.cuda.libs.cublas")
@@ -206,6 +206,13 @@ class CupyMachine:
         self._staged.append((read, memory))
         while self._staged and self._staged[0][0].done:
             self._staged.popleft()
+
+    def host_words(self, n: int) -> np.ndarray:
+        """Zeros of int64 in page-locked host memory, which kernels reach by the same address (unified addressing)."""
+        memory = self.xp.cuda.alloc_pinned_memory(8 * n)
+        words = np.frombuffer(memory, np.int64, n)
+        words[...] = 0
+        return words
 
     def upload_arguments(self, array, host: np.ndarray) -> None:
         """`upload` of arguments that a launch over many tensors reads from memory: addresses, sizes, factors."""

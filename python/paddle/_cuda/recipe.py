@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from .call import NAMES, Call, Shape
+from .call import NAMES, Call, Drawn, Shape
 
-_INPUT, _BUFFER, _NUMBER = 0, 1, 2
+_INPUT, _BUFFER, _NUMBER, _DRAWN = range(4)
+_DRAWS = _DRAWN, 0, 0
 
 
 def record(call: Call) -> None:
@@ -22,9 +23,9 @@ class _Unknown(Exception):
 
 
 def recipe(call: Call, made: dict) -> tuple | None:
-    """(steps, bytes of buffers, results by output slot) of a recorded call; None if a replay would not do the same:
-    a kernel reads or a result is memory that the launcher did not get from the call."""
-    if not call.launched or call.lods_out:
+    """(steps, bytes of buffers, results) of a recorded call; None if a replay would not do the same: a kernel reads or
+    a result is memory that the launcher did not get from the call. A call without launches passes its inputs on."""
+    if call.launched is None or call.lods_out or not (call.launched or made and not call._old):
         return None
     try:
         places = _Places(call)
@@ -35,7 +36,8 @@ def recipe(call: Call, made: dict) -> tuple | None:
                 steps.append((kernel, of, sizes, block, 0, given))
             else:
                 steps.append((call.machine.pointer(of, kernel), None, sizes, block, 0, given))
-        return steps, [a.nbytes for a in call.allocated], [places.results(made.get(slot)) for slot in call.wanted]
+        results = [places.results(i, made.get(slot)) for i, slot in enumerate(call.wanted)]
+        return steps, [a.nbytes for a in call.allocated], [r for of_slot in results for r in of_slot]
     except _Unknown:
         return None
 
@@ -46,10 +48,12 @@ class _Places:
     def __init__(self, call: Call) -> None:
         self.address = call.machine.address
         self.inputs: list[tuple[int, int, int]] = []
+        self.given: dict[int, Any] = {}
         for slot, value in enumerate(call.ins.values()):
             for at, v in enumerate(value if isinstance(value, list) else [value]):
                 if v is not None and not isinstance(v, Shape):
                     self.inputs.append((self.address(v), v.nbytes, slot << 16 | at))
+                    self.given[slot << 16 | at] = v
         self.buffers = [(self.address(a), a.nbytes, i) for i, a in enumerate(call.allocated)]
 
     def _place(self, array: Any) -> tuple[int, int, int]:
@@ -64,24 +68,32 @@ class _Places:
         raise _Unknown
 
     def argument(self, value: Any) -> tuple[int, int, int]:
+        if isinstance(value, Drawn):
+            return _DRAWS
         if isinstance(value, int):
             return _NUMBER, 0, value & (1 << 64) - 1
         if isinstance(value, np.generic):
             return _NUMBER, 0, int.from_bytes(value.tobytes().ljust(8, b"\0"), "little")
         return self._place(value)
 
-    def results(self, value: Any) -> list[tuple | None]:
-        """The results of a slot."""
-        return [self.result(v) for v in value] if isinstance(value, list) else [self.result(value)]
+    def results(self, slot: int, value: Any) -> list[tuple]:
+        """(output slot, position in it, kind, index, data type, shape) of the values of a slot."""
+        values = value if isinstance(value, list) else [value]
+        return [self._result(slot, at, v) for at, v in enumerate(values) if v is not None]
 
-    def result(self, value: Any) -> tuple | None:
-        if value is None:
-            return None
+    def _result(self, slot: int, at: int, value: Any) -> tuple:
         if not hasattr(value, "nbytes") or not value.flags.c_contiguous:
             raise _Unknown
         kind, index, offset = self._place(value)
-        if offset or (kind == _INPUT and index & 0xFFFF):
+        # The elements of an input with the same data type, all of them.
+        if (
+            offset
+            or kind == _INPUT
+            and (value.nbytes, value.dtype)
+            != (
+                self.given[index].nbytes,
+                self.given[index].dtype,
+            )
+        ):
             raise _Unknown
-        if kind == _INPUT:
-            return _INPUT + 1, index >> 16, "", []
-        return 0, index, NAMES[value.dtype], list(value.shape)
+        return slot, at, int(kind == _INPUT), index, NAMES[value.dtype], list(value.shape)

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 
-from . import sticky
-from .call import Call, Rows, ctype, same_dtype
+from . import ordering, sticky, strided
+from .call import Call, Declined, Rows, ctype, same_dtype
 from .units import FLOATS, INTEGERS, Unit, block_of, instances
 
 SOURCE = r"""
@@ -36,8 +36,8 @@ template <typename T, typename I> __global__ void gather(const T* table, const I
 // `ids` are sorted, `order` holds their original positions. Block k takes the ids from k * chunk on: it adds the rows
 // (times `factor`) of runs of equal ids that lie within its chunk to the table's rows, and writes the sums of a run
 // that began before to heads[k], of one that goes on to tails[k].
-template <typename T> __global__ void add_rows(const i64* ids, const i64* order, const T* rows, T* table, i64* bad,
-                                               i64 code, i64 count, i64 height, i64 width, i64 padding,
+template <typename T> __global__ void add_rows(const i64* ids, const i64* order, const T* rows, T* table,
+                                               i64 count, i64 height, i64 width, i64 padding,
                                                const T* factor, i64 chunk, typename acc<T>::type* heads,
                                                typename acc<T>::type* tails) {
     typedef typename acc<T>::type A;
@@ -46,11 +46,7 @@ template <typename T> __global__ void add_rows(const i64* ids, const i64* order,
     for (i64 i = from, j; i < end; i = j) {
         i64 id = ids[i];
         for (j = i + 1; j < end && ids[j] == id;) j++;
-        if (padding != -1 && id == padding) continue;
-        if (id < 0 || id >= height) {
-            report(bad, code, id);
-            continue;
-        }
+        if ((padding != -1 && id == padding) || id < 0 || id >= height) continue;
         bool begins = i == 0 || ids[i - 1] != id, ends = j == count || ids[j] != id;
         for (i64 c = threadIdx.x; c < width; c += blockDim.x) {
             A sum = begins && ends ? A(wide(table[id * width + c])) : A(0);
@@ -90,18 +86,20 @@ _CHUNK = 32
 
 
 def add_rows(call: Call, table, ids, rows, padding: np.int64, factor=None) -> None:
-    """table[ids[i]] += factor * rows[i], in place; `ids` flat int64, `rows` one row each."""
+    """table[ids[i]] += factor * rows[i], in place; `ids` flat int32 or int64, `rows` one row each."""
     height, width = table.shape[0], math.prod(table.shape[1:])
     if ids.size == 0 or width == 0:
         return
-    order = call.xp.argsort(ids, kind="stable").astype("int64")
-    t, chunks, ranked = ctype(table, FLOATS), -(-ids.size // _CHUNK), ids[order]
+    if max(ids.size, height) >= 1 << 31:
+        raise Declined
+    sticky.check_ids(call, ids, 0, height, None if padding == -1 else int(padding))
+    t, chunks = ctype(table, FLOATS), -(-ids.size // _CHUNK)
+    ranked, order = ordering.ordered(call, ids)
     partial = "float64" if t == "double" else "float32"
     sums = [call.empty((chunks, width), partial) for _ in range(2)]
     count, sizes = np.int64(ids.size), (np.int64(height), np.int64(width))
-    found = sticky.word(call, 0, height)
     given = np.uint64(0) if factor is None else factor
-    args = ranked, order, rows, table, *found, count, *sizes, padding, given, np.int64(_CHUNK), *sums
+    args = ranked, order, rows, table, count, *sizes, padding, given, np.int64(_CHUNK), *sums
     call.launch(UNIT, f"add_rows<{t}>", chunks, block_of(width), *args)
     if chunks > 1:
         args = ranked, table, count, *sizes, padding, np.int64(_CHUNK), *sums
@@ -110,7 +108,7 @@ def add_rows(call: Call, table, ids, rows, padding: np.int64, factor=None) -> No
 
 def dense(call: Call, rows: Rows):
     """SelectedRows as a dense matrix."""
-    out = call.xp.zeros((rows.height, *rows.value.shape[1:]), rows.value.dtype)
+    out = strided.full(call, (rows.height, *rows.value.shape[1:]), rows.value.dtype)
     add_rows(call, out, call.xp.asarray(np.asarray(rows.rows, "int64")), rows.value, np.int64(-1))
     return out
 

@@ -52,8 +52,9 @@ class Runtime:
 
     def read(self, handle) -> np.ndarray:
         """The bytes of the memory on the host; raises an error that a kernel has found since the last call."""
+        found = self.machine.download(handle.reshape(-1).view(np.uint8))
         sticky.raise_if_set(self.machine)
-        return self.machine.download(handle.reshape(-1).view(np.uint8))
+        return found
 
     def wait(self, device: int) -> None:
         """Wait for all operations on the device; raises an error that a kernel has found since the last call."""

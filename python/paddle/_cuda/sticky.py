@@ -1,5 +1,5 @@
-"""Errors found by kernels: a word in device memory that keeps the first error until the next read of device memory,
-which raises it. Kernels do not wait for it."""
+"""Errors found by kernels: a word in page-locked host memory that keeps the first error until the next read of device
+memory, which raises it. Kernels do not wait for it, and the host looks at it without a transfer."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ class Words:
     `checks`."""
 
     def __init__(self) -> None:
-        self.arrays: dict[int, Any] = {}
-        #: devices on which a check was launched since their word was read
-        self.pending: set[int] = set()
+        self.arrays: dict[int, np.ndarray] = {}
         self.checks: list[tuple[str, int, int]] = []
         self.codes: dict[tuple[str, int, int], int] = {}
 
@@ -48,13 +46,12 @@ class Words:
 _words: weakref.WeakKeyDictionary[Any, Words] = weakref.WeakKeyDictionary()
 
 
-def word(call: Call, low: int, high: int) -> tuple[Any, np.int64]:
-    """The word of the current device and the code of a check of ids for low <= id < high."""
+def word(call: Call, low: int, high: int) -> tuple[np.uint64, np.int64]:
+    """The address of the word of the current device, and the code of a check of ids for low <= id < high."""
     words = _words.setdefault(call.machine, Words())
     if call.device not in words.arrays:
-        words.arrays[call.device] = call.xp.zeros(2, "int64")
-    words.pending.add(call.device)
-    return words.arrays[call.device], np.int64(words.code(call.op, low, high))
+        words.arrays[call.device] = call.machine.host_words(2)
+    return np.uint64(words.arrays[call.device].ctypes.data), np.int64(words.code(call.op, low, high))
 
 
 def check_ids(call: Call, ids, low: int, high: int, also: int | None = None) -> None:
@@ -62,7 +59,7 @@ def check_ids(call: Call, ids, low: int, high: int, also: int | None = None) -> 
     if ids.size == 0:
         return
     array, code = word(call, low, high)
-    ids = call.xp.ascontiguousarray(ids)
+    ids = ids if ids.flags.c_contiguous else call.xp.ascontiguousarray(ids)
     kernel = f"check_ids<{INTEGERS[ids.dtype.name]}>"
     also = low if also is None and low < high else also if also is not None else high
     bounds = map(np.int64, (ids.size, low, high, also))
@@ -70,18 +67,14 @@ def check_ids(call: Call, ids, low: int, high: int, also: int | None = None) -> 
 
 
 def raise_if_set(machine, device: int | None = None) -> None:
-    """IndexError if a kernel on the device (None: on any) found an id out of range; clears the word."""
+    """IndexError if a kernel on the device (None: on any) that has ended found an id out of range; clears the word."""
     words = _words.get(machine)
-    if words is None or not words.pending:
+    if words is None:
         return
-    for number in sorted(words.pending) if device is None else words.pending & {device}:
-        words.pending.discard(number)
-        array = words.arrays[number]
-        with machine.on(number):
-            code, found = machine.download(array).tolist()
-            if code:
-                array[...] = 0
-        if code:
+    for array in words.arrays.values() if device is None else [words.arrays.get(device)]:
+        if array is not None and array[0]:
+            code, found = array.tolist()
+            array[...] = 0
             op, low, high = words.checks[code - 1]
             raise IndexError(
                 f"(OutOfRange) operator {op}: an id is out of range: expected {low} <= id < {high}, got {found}"

@@ -3,7 +3,9 @@ fibers for the threads of a block); its kernels are templates over the element t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 # Element types of kernels by numpy's names.
 # numpy has no bfloat16: its bits are stored as uint16.
@@ -109,11 +111,11 @@ class Unit:
         return PRELUDE + self.source
 
 
-def instances(kernel: str, *choices: dict[str, str] | tuple[str, ...]) -> tuple[str, ...]:
+def instances(kernel: str, *choices: Mapping[Any, str] | tuple[str, ...]) -> tuple[str, ...]:
     """The names of a template's instances, one for each combination of its arguments."""
     names = [""]
     for choice in choices:
-        values = choice.values() if isinstance(choice, dict) else choice
+        values = choice if isinstance(choice, tuple) else choice.values()
         names = [f"{n}, {v}" if n else v for n in names for v in values]
     return tuple(f"{kernel}<{n}>" for n in names)
 

@@ -3,26 +3,30 @@ own while the next one is packed."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
-import numpy as np
-
-from ..optim.multi import Launcher
+from ..optim.multi import Launcher, launcher
 from ..units import REALS, Unit, instances
 from . import rings
 
 SOURCE = r"""
-// Tensor t of the table is copied to `out` from element starts[t] on; see multi.py for table and pieces.
+// Tensor t of the table is copied to `out` from element starts[t] on, whose address follows the tensors' in the table;
+// see multi.py for table and pieces.
 template <typename T> __global__ void pack_all(const i64* table, const i64* sizes, const i64* pieces, const i64* starts,
-                                               i64 count, i64 piece, T* out) {
+                                               i64 count, i64 piece) {
     i64 tensor = pieces[2 * (i64)blockIdx.x], from = pieces[2 * (i64)blockIdx.x + 1];
     i64 end = from + piece < sizes[tensor] ? from + piece : sizes[tensor];
     const T* x = (const T*)table[tensor];
-    T* to = out + starts[tensor];
+    T* to = (T*)table[count] + starts[tensor];
     for (i64 i = from + threadIdx.x; i < end; i += blockDim.x) to[i] = x[i];
 }
 """
 UNIT = Unit("pack_all", SOURCE, instances("pack_all", REALS))
+
+
+def _packing(own: Launcher) -> list[tuple]:
+    return [own.over("pack_all", own.starts, unit=UNIT)]
 
 
 def sum_all(machine: Any, ring: int, buckets: list[tuple[tuple, int]]) -> None:
@@ -33,8 +37,8 @@ def sum_all(machine: Any, ring: int, buckets: list[tuple[tuple, int]]) -> None:
         found = rings.ring_of(machine, ring)
         aside = machine.aside()
         for (_, dtype, addresses, sizes), flat in buckets:
-            own = Launcher(machine, device, dtype, addresses, sizes)
-            own.over("pack_all", own.starts, after=(np.uint64(flat),), unit=UNIT)
+            own = launcher(machine, device, dtype, sizes)
+            own.run("pack", functools.partial(_packing, own), [*addresses, flat])
             aside.follow()
             kind = getattr(found.nccl, rings.NUMBERS[dtype])
             found.comm.allReduce(flat, flat, sum(sizes), kind, found.nccl.NCCL_SUM, aside.stream)

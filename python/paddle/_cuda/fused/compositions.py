@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from ..call import Call, Declined
-from ..math.elementwise import _reduced, seen_shape
+from ..math.elementwise import reduced, seen_shape
 
 
 def _unary(call: Call, name: str, x):
@@ -76,13 +76,13 @@ def _elemwise_grad(call: Call) -> dict:
     if outside:
         g = _slope(call, unary, out, d)
         gx, gy = (g, g) if binary == "elementwise_add" else (g * y.reshape(seen), g * x)
-        made = {"X@GRAD": _reduced(gx, x_shape, x_shape), "Y@GRAD": _reduced(gy, y.shape, seen)}
+        made = {"X@GRAD": reduced(gx, x_shape, x_shape), "Y@GRAD": reduced(gy, y.shape, seen)}
         return {**made, "IntermediateOut@GRAD": g} if call.wanted.get("IntermediateOut@GRAD") else made
     middle = _unary(call, unary, y)
     wide = middle.reshape(seen)
     gx, gm = (d, d) if binary == "elementwise_add" else (d * wide, d * x)
-    gm = _reduced(gm, y.shape, seen)
-    made = {"X@GRAD": _reduced(gx, x_shape, x_shape), "Y@GRAD": _slope(call, unary, middle, gm)}
+    gm = reduced(gm, y.shape, seen)
+    made = {"X@GRAD": reduced(gx, x_shape, x_shape), "Y@GRAD": _slope(call, unary, middle, gm)}
     return {**made, "IntermediateOut@GRAD": gm} if call.wanted.get("IntermediateOut@GRAD") else made
 
 

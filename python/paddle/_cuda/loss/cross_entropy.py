@@ -3,21 +3,23 @@ bpr_loss; a block per row for the softmax with its loss."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
+from .. import sticky
 from ..call import Call, Declined, ctype, same_dtype
 from ..ids import checked
 from ..nn.softmax import SOURCE as SOFTMAX
-from ..units import REALS, Unit, block_of, instances
+from ..units import INTEGERS, REALS, Unit, block_of, grid_of, instances
 
 SOURCE = (
     SOFTMAX.split("// Run b")[0]
     + r"""
 // Run b is elements x[base + i * inner], i < n. The loss is the negative logarithm of the label's probability.
-template <typename T> __global__ void softmax_loss(const T* x, const i64* label, T* y, T* loss, i64 runs, i64 n,
-                                                   i64 inner, i64 ignored) {
+template <typename T, typename I> __global__ void softmax_loss(const T* x, const I* label, T* y, T* loss, i64 runs,
+                                                               i64 n, i64 inner, i64 ignored) {
     for (i64 b = blockIdx.x; b < runs; b += gridDim.x) {
         i64 base = b / inner * n * inner + b % inner;
         T most = x[base];
@@ -29,16 +31,62 @@ template <typename T> __global__ void softmax_loss(const T* x, const i64* label,
         for (i64 i = threadIdx.x; i < n; i += blockDim.x)
             y[base + i * inner] = below(x[base + i * inner], most) / total;
         if (threadIdx.x == 0) {
-            i64 l = label[b];
+            i64 l = (i64)label[b];
             bool valid = l != ignored && l >= 0 && l < n;
             T d = valid ? x[base + l * inner] - most : T(0);
             loss[b] = valid ? log(total) - (d < T(-64) ? T(-64) : d) : T(0);
         }
     }
 }
+
+// The loss is the cross entropy with the distribution `label`.
+template <typename T> __global__ void softmax_soft_loss(const T* x, const T* label, T* y, T* loss, i64 runs, i64 n,
+                                                        i64 inner) {
+    for (i64 b = blockIdx.x; b < runs; b += gridDim.x) {
+        i64 base = b / inner * n * inner + b % inner;
+        T most = x[base];
+        for (i64 i = threadIdx.x; i < n; i += blockDim.x) most = Max::join(most, x[base + i * inner]);
+        most = block_join<Max>(most);
+        T total = T(0), sum = T(0);
+        for (i64 i = threadIdx.x; i < n; i += blockDim.x) total += below(x[base + i * inner], most);
+        total = block_join<Sum>(total);
+        T of_total = log(total);
+        for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
+            i64 at = base + i * inner;
+            T d = x[at] - most < T(-64) ? T(-64) : x[at] - most;
+            y[at] = below(x[at], most) / total;
+            sum += label[at] * (of_total - d);
+        }
+        sum = block_join<Sum>(sum);
+        if (threadIdx.x == 0) loss[b] = sum;
+    }
+}
+
+template <typename T, typename I> __global__ void softmax_loss_grad(const T* y, const I* label, const T* d, T* dx,
+                                                                    i64 size, i64 n, i64 inner, i64 ignored) {
+    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < size; i += (i64)gridDim.x * blockDim.x) {
+        i64 run = i / (n * inner) * inner + i % inner, l = (i64)label[run];
+        dx[i] = l == ignored ? T(0) : d[run] * (y[i] - (i / inner % n == l ? T(1) : T(0)));
+    }
+}
+
+template <typename T> __global__ void softmax_soft_loss_grad(const T* y, const T* label, const T* d, T* dx, i64 size,
+                                                             i64 n, i64 inner) {
+    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < size; i += (i64)gridDim.x * blockDim.x)
+        dx[i] = d[i / (n * inner) * inner + i % inner] * (y[i] - label[i]);
+}
 """
 )
-UNIT = Unit("cross_entropy", SOURCE, instances("softmax_loss", REALS))
+UNIT = Unit(
+    "cross_entropy",
+    SOURCE,
+    instances("softmax_loss", REALS, INTEGERS)
+    + instances("softmax_loss_grad", REALS, INTEGERS)
+    + instances("softmax_soft_loss", REALS)
+    + instances("softmax_soft_loss_grad", REALS),
+)
+#: operators of which a launch may be recorded
+RECORDED = ("softmax_with_cross_entropy", "softmax_with_cross_entropy_grad")
 
 
 def _labels(call: Call, label, shape, axis: int, ignored: int):
@@ -141,22 +189,26 @@ def _softmax_entropy(call: Call) -> dict:
         same_dtype(x, label)
         if not a["use_softmax"]:
             return {"Softmax": x.copy(), "Loss": -(label * _log(xp, x)).sum(axis=axis, keepdims=True)}
-        below = xp.maximum(x - x.max(axis=axis, keepdims=True), x.dtype.type(-64))
-        total = xp.exp(below).sum(axis=axis, keepdims=True)
-        loss = (label * (xp.log(total) - below)).sum(axis=axis, keepdims=True)
-        return {"Softmax": xp.exp(below) / total, "Loss": loss}
+        if label.shape != x.shape:
+            raise Declined
+        softmax, loss = call.empty(x.shape, x.dtype), call.empty((*x.shape[:axis], 1, *x.shape[axis + 1 :]), x.dtype)
+        n, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
+        numbers = map(np.int64, (x.size // n, n, inner))
+        name = f"softmax_soft_loss<{ctype(x, REALS)}>"
+        call.launch(UNIT, name, min(x.size // n, 65535), block_of(n), x, label, softmax, loss, *numbers)
+        return {"Softmax": softmax, "Loss": loss}
     ignored = a["ignore_index"]
     given = _labels(call, label, x.shape, axis, ignored)
     if not a["use_softmax"]:
         value, _, valid = _picked(call, x, label, axis, ignored)
         return {"Softmax": x.copy(), "Loss": xp.where(valid, -_log(xp, value), x.dtype.type(0))}
-    checked(call, given, x.shape[axis], also=ignored)
-    n, inner = x.shape[axis], int(np.prod(x.shape[axis + 1 :], dtype=np.int64))
+    integer = ctype(given, INTEGERS)
+    sticky.check_ids(call, given, 0, x.shape[axis], ignored)
+    n, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
     runs, softmax, loss = x.size // n, call.empty(x.shape, x.dtype), call.empty(given.shape, x.dtype)
     numbers = map(np.int64, (runs, n, inner, ignored))
-    labels = xp.ascontiguousarray(given.astype("int64"))
-    kernel = f"softmax_loss<{ctype(x, REALS)}>"
-    call.launch(UNIT, kernel, min(runs, 65535), block_of(n), x, labels, softmax, loss, *numbers)
+    kernel = f"softmax_loss<{ctype(x, REALS)}, {integer}>"
+    call.launch(UNIT, kernel, min(runs, 65535), block_of(n), x, given, softmax, loss, *numbers)
     return {"Softmax": softmax, "Loss": loss}
 
 
@@ -169,13 +221,26 @@ def _softmax_entropy_grad(call: Call) -> dict:
     d = d.reshape((*p.shape[:axis], 1, *p.shape[axis + 1 :]))
     if a["soft_label"]:
         same_dtype(p, label)
-        return {"Logits@GRAD": d * (p - label) if a["use_softmax"] else -label * d / p}
+        if not a["use_softmax"]:
+            return {"Logits@GRAD": -label * d / p}
+        if label.shape != p.shape:
+            raise Declined
+        return {"Logits@GRAD": _slope(call, f"softmax_soft_loss_grad<{ctype(p, REALS)}>", p, label, d, axis)}
+    if a["use_softmax"]:
+        given = _labels(call, label, p.shape, axis, a["ignore_index"])
+        name = f"softmax_loss_grad<{ctype(p, REALS)}, {ctype(given, INTEGERS)}>"
+        return {"Logits@GRAD": _slope(call, name, p, given, d, axis, np.int64(a["ignore_index"]))}
     value, at, valid = _picked(call, p, label, axis, a["ignore_index"])
     zero = p.dtype.type(0)
-    if not a["use_softmax"]:
-        return {"Logits@GRAD": _spread(call, p.shape, at, xp.where(valid, -d / value, zero), axis)}
-    d = xp.where(valid, d, zero)
-    return {"Logits@GRAD": d * p - _spread(call, p.shape, at, d, axis)}
+    return {"Logits@GRAD": _spread(call, p.shape, at, xp.where(valid, -d / value, zero), axis)}
+
+
+def _slope(call: Call, kernel: str, p, label, d, axis: int, *more):
+    """The gradient of the logits by a kernel."""
+    out = call.empty(p.shape, p.dtype)
+    numbers = map(np.int64, (p.size, p.shape[axis], math.prod(p.shape[axis + 1 :])))
+    call.launch(UNIT, kernel, grid_of(p.size), 256, p, label, d, out, *numbers, *more)
+    return out
 
 
 def _nll_parts(call: Call, shape, dtype):

@@ -1,4 +1,4 @@
-"""Elementwise losses, label_smooth and dropout's gradient, by CuPy functions. Operators whose CPU kernels validate
+"""Elementwise losses and label_smooth, by CuPy functions. Operators whose CPU kernels validate
 elements (bce_loss, modified_huber_loss) run on the CPU."""
 
 from __future__ import annotations
@@ -93,19 +93,6 @@ def _smooth_grad(call: Call) -> dict:
     return {"X@GRAD": d.dtype.type(1 - np.float32(call.attrs["epsilon"])) * d}
 
 
-def _dropped(call: Call) -> dict:
-    """dropout_grad: applies the mask of the forward operator."""
-    (d,), mask, a = call.floats("Out@GRAD"), call.array("Mask"), call.attrs
-    if a["is_test"] or mask.shape != d.shape:
-        raise Declined
-    kept = d * mask.astype(d.dtype)
-    if a["dropout_implementation"] != "upscale_in_train":
-        return {"X@GRAD": kept}
-    if a["dropout_prob"] == 1:
-        return {"X@GRAD": d * d.dtype.type(0)}
-    return {"X@GRAD": kept / d.dtype.type(1 - a["dropout_prob"])}
-
-
 _SLOPE = {"X@GRAD": lambda xp, r, d, delta: -_huber_slope(xp, r, d, delta), "Y@GRAD": _huber_slope}
 LAUNCHERS: dict[str, Callable[[Call], dict]] = {
     "huber_loss": _each("X Y", {"Residual": lambda xp, x, y, delta: y - x, "Out": _huber}, "delta"),
@@ -124,5 +111,4 @@ LAUNCHERS: dict[str, Callable[[Call], dict]] = {
     "sigmoid_cross_entropy_with_logits_grad": _entropy_grad,
     "label_smooth": _smooth,
     "label_smooth_grad": _smooth_grad,
-    "dropout_grad": _dropped,
 }

@@ -1,14 +1,14 @@
-"""elementwise_add, sub, mul, div, max and min, and the gradient of mul, by one kernel: Y has the shape of X, or that of
-a range of its dimensions. Other shapes are broadcast by CuPy's functions."""
+"""elementwise_add, sub, mul, div, max and min by one kernel: Y has the shape of X, or that of a range of its
+dimensions. Operands of other shapes are repeated first."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from .. import strided
 from ..call import Call, Declined, ctype, same_dtype
 from ..units import FLOATS, INTEGERS, Unit, grid_of, instances
 from . import elementwise
@@ -32,7 +32,7 @@ template <typename T, typename Op> __global__ void binary(const T* x, const T* y
     }
 }
 """
-_TYPES = {**FLOATS, **INTEGERS}
+TYPES = {**FLOATS, **INTEGERS}
 _OPS = {
     "elementwise_add": ("Plus", "add"),
     "elementwise_sub": ("Minus", "subtract"),
@@ -43,7 +43,7 @@ _OPS = {
     "grad_add": ("Plus", "add"),
 }
 _JOINS = tuple(dict.fromkeys(join for join, _ in _OPS.values()))
-UNIT = Unit("binary", SOURCE, instances("binary", _TYPES, _JOINS))
+UNIT = Unit("binary", SOURCE, instances("binary", TYPES, _JOINS))
 
 
 def _range_of(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, int] | None:
@@ -55,16 +55,17 @@ def _range_of(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, int] | None:
     return (math.prod(y[first:last]), math.prod(x[last:])) if y[first:last] == x[first:last] else None
 
 
-def _apply(call: Call, join: str, x, y, seen: tuple[int, ...]):
-    """The result, None if the shapes are not of the kernel's kind; `seen` is the shape in which y is broadcast."""
-    if x.dtype.name not in _TYPES or len(seen) != x.ndim or x.size == 0:
+def apply(call: Call, join: str, x, y, seen: tuple[int, ...], out=None):
+    """The result (in `out`, if it is given), None if the shapes are not of the kernel's kind; `seen` is the shape in
+    which y is broadcast."""
+    if x.dtype.name not in TYPES or len(seen) != x.ndim or x.size == 0:
         return None
     sizes = _range_of(x.shape, seen)
     if sizes is None:
         return None
-    out = call.empty(x.shape, x.dtype)
+    out = call.empty(x.shape, x.dtype) if out is None else out
     numbers = (np.int64(n) for n in (x.size, *sizes))
-    call.launch(UNIT, f"binary<{ctype(x, _TYPES)}, {join}>", grid_of(x.size), 256, x, y, out, *numbers)
+    call.launch(UNIT, f"binary<{ctype(x, TYPES)}, {join}>", grid_of(x.size), 256, x, y, out, *numbers)
     return out
 
 
@@ -77,7 +78,12 @@ def _launch(join: str, name: str | None) -> Callable[[Call], dict]:
         half = x.dtype.name in ("uint16", "float16")
         if x.ndim < y.ndim or (join == "Over" and x.dtype.kind in "iu" and not half):
             raise Declined
-        out = _apply(call, join, x, y, elementwise.seen_shape(y.shape, x.ndim, call.attrs["axis"]))
+        seen = elementwise.seen_shape(y.shape, x.ndim, call.attrs["axis"])
+        out = apply(call, join, x, y, seen)
+        if out is None and x.size and x.dtype.name in TYPES and len(seen) == x.ndim:
+            shape = tuple(map(max, x.shape, seen))
+            x, y = (strided.expanded(call, v, shape) for v in (x, y.reshape(seen)))
+            out = apply(call, join, x, y, shape)
         if out is not None:
             return {"Out": out}
         if half:
@@ -87,15 +93,4 @@ def _launch(join: str, name: str | None) -> Callable[[Call], dict]:
     return launch
 
 
-def _mul_grad(call: Call) -> dict:
-    x, y, d = call.ins.get("X"), call.ins.get("Y"), call.array("Out@GRAD")
-    if any(getattr(v, "shape", None) != d.shape or not hasattr(v, "nbytes") for v in (x, y)) or d.size == 0:
-        return elementwise.mul_grad(call)
-    same_dtype(x, y, d)
-    ctype(d, FLOATS)
-    other: dict[str, Any] = {"X@GRAD": y, "Y@GRAD": x}
-    return {slot: _apply(call, "Times", d, v, v.shape) for slot, v in other.items() if call.wanted[slot]}
-
-
 LAUNCHERS: dict[str, Callable[[Call], dict]] = {op: _launch(join, name) for op, (join, name) in _OPS.items()}
-LAUNCHERS["elementwise_mul_grad"] = _mul_grad

@@ -1,9 +1,8 @@
-"""Binary operators with Paddle's broadcasting and their gradients, by CuPy's elementwise kernels; and `sum`, which
-accumulates gradients in backward."""
+"""Binary operators with Paddle's broadcasting, comparisons and predicates, by CuPy's elementwise kernels."""
 
 from __future__ import annotations
 
-from ..call import Call, Declined, Rows, Shape, number, same_dtype
+from ..call import Call, Declined, number, same_dtype
 
 
 def seen_shape(shape: tuple[int, ...], rank: int, axis: int) -> tuple[int, ...]:
@@ -100,55 +99,15 @@ def _increment(call: Call) -> dict:
     return {"Out": x + number(call.attrs["step"], x.dtype)}
 
 
-def _reduced(grad, shape, seen):
+def reduced(grad, shape, seen):
+    """The sum over the dimensions in which an operand, seen in the shape `seen`, was repeated."""
     axes = tuple(i for i, (a, b) in enumerate(zip(grad.shape, seen, strict=True)) if b == 1 and a != 1)
     return (grad.sum(axis=axes, keepdims=True) if axes else grad).reshape(shape)
 
 
-def _gradient(dx, dy):
-    """The launcher of a gradient; `dx` and `dy` are functions of (x, y, out, dout)."""
-
-    def launch(call: Call) -> dict:
-        x, y, dout = call.ins["X"], call.ins["Y"], call.array("Out@GRAD")
-        if x is None or y is None or len(x.shape) < len(y.shape) or dout.dtype.kind != "f":
-            raise Declined
-        seen = seen_shape(tuple(y.shape), dout.ndim, call.attrs["axis"])
-        # Inputs that the gradient does not read are Shape objects.
-        values = (x, y if isinstance(y, Shape) else y.reshape(seen), call.ins.get("Out"), dout)
-        result = {}
-        if call.wanted["X@GRAD"]:
-            result["X@GRAD"] = _reduced(dx(*values), tuple(x.shape), tuple(x.shape))
-        if call.wanted["Y@GRAD"]:
-            result["Y@GRAD"] = _reduced(dy(*values), tuple(y.shape), seen)
-        return result
-
-    return launch
-
-
-def _sum(call: Call) -> dict:
-    terms = call.ins["X"]
-    if not terms or any(t is None or isinstance(t, (Rows, Shape)) for t in terms):
-        raise Declined
-    same_dtype(*terms)
-    if any(t.shape != terms[0].shape for t in terms) or terms[0].dtype.kind not in "fi":
-        raise Declined
-    total = terms[0].copy()
-    for t in terms[1:]:
-        total += t
-    return {"Out": total}
-
-
-mul_grad = _gradient(lambda x, y, out, d: d * y, lambda x, y, out, d: d * x)
-
 LAUNCHERS = {
-    "elementwise_add_grad": _gradient(lambda x, y, out, d: d, lambda x, y, out, d: d),
-    "elementwise_sub_grad": _gradient(lambda x, y, out, d: d, lambda x, y, out, d: -d),
-    "elementwise_div_grad": _gradient(lambda x, y, out, d: d / y, lambda x, y, out, d: -d * out / y),
-    "elementwise_max_grad": _gradient(lambda x, y, out, d: d * (x > y), lambda x, y, out, d: d * (x <= y)),
-    "elementwise_min_grad": _gradient(lambda x, y, out, d: d * (x < y), lambda x, y, out, d: d * (x >= y)),
     "minus": _minus,
     "increment": _increment,
-    "sum": _sum,
     "equal": _alike(True),
     "not_equal": _alike(False),
     "less_than": _compared("less"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import halves
+from .. import formula, halves, strided
 from ..call import Call, Declined, ctype
 from ..units import TYPES, Unit, block_of, grid_of, instances
 
@@ -92,7 +92,7 @@ def reduce(call: Call, x, axes: list[int], join: str, divisor: float):
         raise Declined
     if axes != list(range(axes[0], axes[-1] + 1)):
         kept = [i for i in range(x.ndim) if i not in axes]
-        x = call.xp.ascontiguousarray(x.transpose(kept + axes))
+        x = strided.transposed(call, x, kept + axes)
         axes = list(range(len(kept), x.ndim))
     outer = math.prod(x.shape[: axes[0]])
     n, inner = math.prod(x.shape[axes[0] : axes[-1] + 1]), math.prod(x.shape[axes[-1] + 1 :])
@@ -149,9 +149,9 @@ def _spread(call: Call) -> dict:
         raise Declined
     axes = _axes(call.attrs, len(x.shape))
     if call.op == "reduce_mean_grad":
-        dout = dout / dout.dtype.type(max(1, math.prod(x.shape[i] for i in axes)))
+        dout = formula.apply(call, "scale", [dout], [1 / max(1, math.prod(x.shape[i] for i in axes)), 0.0])
     kept = tuple(1 if i in axes else d for i, d in enumerate(x.shape))
-    return {"X@GRAD": call.xp.ascontiguousarray(call.xp.broadcast_to(dout.reshape(kept), x.shape))}
+    return {"X@GRAD": strided.expanded(call, dout.reshape(kept), x.shape)}
 
 
 def _mean(call: Call) -> dict:
@@ -165,8 +165,7 @@ def _mean_grad(call: Call) -> dict:
     x, dout = call.ins["X"], call.array("Out@GRAD")
     if dout.dtype.kind != "f" or x.size == 0 or dout.size != 1:
         raise Declined
-    each = (dout / dout.dtype.type(x.size)).reshape((1,) * max(1, len(x.shape)))
-    return {"X@GRAD": call.xp.ascontiguousarray(call.xp.broadcast_to(each, x.shape))}
+    return {"X@GRAD": strided.full_from(call, dout, x.size, x.shape)}
 
 
 LAUNCHERS = dict.fromkeys(_OPS, _reduce)

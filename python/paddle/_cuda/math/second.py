@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from .. import formula
 from ..call import Call, Declined
-from .elementwise import _operands, _reduced, seen_shape
+from .elementwise import _operands, reduced, seen_shape
 
 # Operator -> output: (formula row, slots that it reads).
 _UNARY: dict[str, dict[str, tuple[str, str]]] = {
@@ -73,7 +73,7 @@ class _Second:
             return xp.zeros(shape, next(v.dtype for v in call.ins.values() if v is not None))
         full = xp.broadcast_shapes(value.shape, seen)
         value = xp.broadcast_to(value, full)
-        return xp.ascontiguousarray(_reduced(value, shape, seen))
+        return xp.ascontiguousarray(reduced(value, shape, seen))
 
 
 def _sum_second(sign: int) -> Callable[[Call], dict]:
@@ -148,9 +148,9 @@ def _pow_grad(call: Call) -> dict:
     wide = y.reshape(seen)
     made = {}
     if call.wanted["X@GRAD"]:
-        made["X@GRAD"] = _reduced(_row(call, "elementwise_pow_grad_x", x, wide, d), x.shape, x.shape)
+        made["X@GRAD"] = reduced(_row(call, "elementwise_pow_grad_x", x, wide, d), x.shape, x.shape)
     if call.wanted["Y@GRAD"]:
-        made["Y@GRAD"] = _reduced(_row(call, "elementwise_pow_grad_y", x, wide, d), y.shape, seen)
+        made["Y@GRAD"] = reduced(_row(call, "elementwise_pow_grad_y", x, wide, d), y.shape, seen)
     return made
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import sticky
+from .. import sticky, strided
 from ..call import Call, Declined, Rows, ctype
 from ..rows import UNIT, add_rows
 from ..units import FLOATS, INTEGERS, block_of
@@ -45,15 +45,16 @@ def _lookup_grad(call: Call) -> dict:
     height, width = table.shape
     if dout.size != ids.size * width:
         raise Declined
-    flat = ids.reshape(-1).astype("int64")
+    ctype(dout, FLOATS)
     if call.attrs["is_sparse"]:
-        rows = call.machine.download(flat)
+        rows = call.machine.download(ids.reshape(-1)).astype("int64")
         return {"W@GRAD": Rows(rows, height, dout.reshape(ids.size, width))}
-    grad = call.xp.zeros((height, width), dout.dtype)
-    ctype(grad, FLOATS)
-    add_rows(call, grad, flat, dout, _padding(call))
+    grad = strided.full(call, (height, width), dout.dtype)
+    add_rows(call, grad, ids.reshape(-1), dout, _padding(call))
     return {"W@GRAD": grad}
 
 
 LAUNCHERS = dict.fromkeys(("lookup_table", "lookup_table_v2"), _lookup)
+#: operators of which a launch may be recorded
+RECORDED = ("lookup_table", "lookup_table_v2", "lookup_table_grad", "lookup_table_v2_grad")
 LAUNCHERS.update(dict.fromkeys(("lookup_table_grad", "lookup_table_v2_grad"), _lookup_grad))

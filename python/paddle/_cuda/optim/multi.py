@@ -1,17 +1,22 @@
 """Steps of an optimizer over all parameters by one launch, and clipping by the global norm in two: kernels read the
-addresses of the tensors from a table, and a block takes a piece of one tensor."""
+addresses of the tensors from a table, and a block takes a piece of one tensor. What does not change from step to step
+stays on the device; the table is written where an address changed (rust/py/src/device/table.rs)."""
 
 from __future__ import annotations
 
 import functools
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+import paddle._core as core
+
 from ..units import REALS, Unit, instances
 
-#: elements of a block
-PIECE = 16384
+#: elements and threads of a block
+PIECE, _THREADS = 16384, 256
 
 SOURCE = r"""
 // `table` has the addresses of slot s and tensor t at s * count + t; block b takes `piece` elements of the tensor
@@ -83,11 +88,12 @@ template <typename T> __global__ void squares_all(const i64* table, const i64* s
     sum = block_join<Sum>(sum);
     if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
-// out (all tensors in a row, tensor t from starts[t] on) = x * most / max(most, norm); every block adds up the sums.
+// out (all tensors in a row, tensor t from starts[t] on; its address follows the tensors' in the table) =
+// x * most / max(most, norm); every block adds up the sums.
 template <typename T> __global__ void clip_all(const i64* table, const i64* sizes, const i64* pieces, const i64* starts,
-                                               i64 count, i64 piece, const T* sums, i64 blocks, T most, T* out) {
+                                               i64 count, i64 piece, const T* sums, i64 blocks, T most) {
     Piece<T> own(table, sizes, pieces, count, piece);
-    T *x = own.at(0), *to = out + starts[own.tensor], sum = T(0);
+    T *x = own.at(0), *to = (T*)table[count] + starts[own.tensor], sum = T(0);
     for (i64 b = threadIdx.x; b < blocks; b += blockDim.x) sum += sums[b];
     T norm = sqrt(block_join<Sum>(sum));
     T factor = most / (norm > most ? norm : most);
@@ -107,51 +113,115 @@ def _pieces(sizes: tuple[int, ...]) -> np.ndarray:
     return np.stack([tensor, first * PIECE], 1).astype(np.int64)
 
 
-class Launcher:
-    """The device copies of a table, and the launches that read it. All numbers go in one upload."""
+#: stands for the table among the arguments of a launch
+TABLE = object()
+#: the sets of sizes of a machine whose launchers are kept
+_KEPT = 64
+_launchers: weakref.WeakKeyDictionary[Any, dict] = weakref.WeakKeyDictionary()
 
-    def __init__(self, machine: Any, device: int, dtype: str, addresses: list[int], sizes: list[int]) -> None:
-        self.machine, self.t, self.of = machine, REALS[dtype], np.dtype(dtype).type
+
+def launcher(machine: Any, device: int, dtype: str, sizes: list[int]) -> Launcher:
+    """The launcher over tensors of these sizes."""
+    kept = _launchers.setdefault(machine, {})
+    key = (device, dtype, tuple(sizes))
+    if key not in kept:
+        if len(kept) >= _KEPT:
+            kept.clear()
+        kept[key] = Launcher(machine, dtype, sizes)
+    return kept[key]
+
+
+class Launcher:
+    """Launches over tensors of given sizes on the current device: the device copies of the sizes and pieces, and the
+    launches by what they compute."""
+
+    def __init__(self, machine: Any, dtype: str, sizes: list[int]) -> None:
+        self.machine, self.dtype, self.t, self.of = machine, dtype, REALS[dtype], np.dtype(dtype).type
         pieces = _pieces(tuple(sizes))
         self.count, self.blocks = len(sizes), len(pieces)
         starts = np.cumsum([0, *sizes[:-1]])
-        parts = [np.asarray(p, np.int64).reshape(-1) for p in (addresses, sizes, pieces, starts)]
-        flat = machine.xp.empty(sum(p.size for p in parts), np.int64)
-        machine.upload_arguments(flat.view(np.uint8), np.concatenate(parts))
-        ends = np.cumsum([p.size for p in parts]).tolist()
-        self.table, self.sizes, self.pieces, self.starts = (
-            flat[a:b] for a, b in zip([0, *ends[:-1]], ends, strict=True)
+        self.sizes, self.pieces, self.starts = (
+            self._uploaded(np.asarray(p, np.int64).reshape(-1)) for p in (sizes, pieces, starts)
         )
+        self._factors: tuple[list[float], Any] | None = None
+        self._kept: dict[Any, tuple[list, Any]] = {}
+        self._driver = machine.driver()
 
-    def start(self, kernel: str, grid: int, block: int, *args: Any, unit: Unit = UNIT) -> None:
-        self.machine.kernel(unit, f"{kernel}<{self.t}>")((grid,), (block,), args)
+    def _uploaded(self, host: np.ndarray, to: Any = None) -> Any:
+        array = self.machine.xp.empty(host.shape, host.dtype) if to is None else to
+        self.machine.upload_arguments(array.view(np.uint8), host)
+        return array
 
-    def over(self, kernel: str, *args: Any, after: tuple = (), unit: Unit = UNIT) -> None:
+    def factors(self, values: list[float] | None) -> Any:
+        """A number for each tensor (None: 1) on the device, in the same memory at every call."""
+        wanted = [1.0] * self.count if values is None else list(values)
+        if self._factors is None or self._factors[0] != wanted:
+            array = None if self._factors is None else self._factors[1]
+            self._factors = wanted, self._uploaded(np.asarray(wanted, self.dtype), array)
+        return self._factors[1]
+
+    def over(self, kernel: str, *args: Any, after: tuple = (), unit: Unit = UNIT) -> tuple:
         """A launch over all pieces; `args` follow the pieces, `after` the counts."""
         counts = np.int64(self.count), np.int64(PIECE)
-        self.start(kernel, self.blocks, 256, self.table, self.sizes, self.pieces, *args, *counts, *after, unit=unit)
+        return self.launch(kernel, self.blocks, TABLE, self.sizes, self.pieces, *args, *counts, *after, unit=unit)
+
+    def launch(self, kernel: str, grid: int, *args: Any, unit: Unit = UNIT) -> tuple:
+        return unit, f"{kernel}<{self.t}>", grid, args
+
+    def run(self, key: Any, launches: Callable[[], list[tuple]], addresses: list[int]) -> None:
+        """Starts the launches, which depend on nothing but `key`, over the tensors at these addresses."""
+        if key not in self._kept:
+            made = launches()
+            if len(self._kept) >= _KEPT:
+                self._kept.clear()
+            self._kept[key] = made, None if self._driver is None else self._steps(made)
+        made, steps = self._kept[key]
+        if steps is not None:
+            steps.run(addresses)
+            return
+        table = self._uploaded(np.asarray(addresses, np.int64))
+        for unit, kernel, grid, args in made:
+            given = tuple(table if a is TABLE else a for a in args)
+            self.machine.kernel(unit, kernel)((grid,), (_THREADS,), given)
+
+    def _steps(self, launches: list[tuple]) -> Any:
+        def bits(value: Any) -> int | None:
+            if value is TABLE:
+                return None
+            if isinstance(value, np.generic):
+                return int.from_bytes(value.tobytes().ljust(8, b"\0"), "little")
+            return self.machine.address(value)
+
+        return core.TableSteps(
+            self._driver,
+            [
+                (self.machine.pointer(unit, k), grid, _THREADS, [bits(a) for a in args])
+                for unit, k, grid, args in launches
+            ],
+        )
 
 
 def step(machine: Any, op: str, table: tuple, attrs: dict, factors: list[float] | None) -> None:
     """One step of sgd, momentum or adam over the tensors of a table (`paddle._core.device_table`)."""
     device, dtype, addresses, sizes = table
     with machine.on(device):
-        own = Launcher(machine, device, dtype, addresses, sizes)
+        own = launcher(machine, device, dtype, sizes)
         numbers = {name: own.of(attrs[name]) for name in _NUMBERS[op]}
-        if op == "sgd":
-            own.over("sgd_all")
-        elif op == "momentum":
+        more: tuple = tuple(numbers.values())
+        if op == "momentum":
             decays = attrs["regularization_method"] == "l2_decay"
             decay = own.of(attrs["regularization_coeff"] if decays else 0.0)
-            more = numbers["mu"], numbers["rescale_grad"], decay, np.int32(attrs["use_nesterov"])
-            own.over("momentum_all", after=more)
-        else:
-            given = np.ones(own.count, dtype) if factors is None else np.asarray(factors, dtype)
-            on_device = machine.xp.empty(own.count, dtype)
-            machine.upload_arguments(on_device.view(np.uint8), given)
-            own.over("adam_all", on_device, after=tuple(numbers.values()))
-            betas = numbers["beta1"], numbers["beta2"]
-            own.start("adam_all_powers", -(-own.count // 256), 256, own.table, np.int64(own.count), *betas)
+            more = (*more, decay, np.int32(attrs["use_nesterov"]))
+        by = (own.factors(factors),) if op == "adam" else ()
+
+        def launches() -> list[tuple]:
+            made = [own.over(f"{op}_all", *by, after=more)]
+            if op == "adam":
+                betas = np.int64(own.count), numbers["beta1"], numbers["beta2"]
+                made.append(own.launch("adam_all_powers", -(-own.count // _THREADS), TABLE, *betas))
+            return made
+
+        own.run((op, more), launches, addresses)
 
 
 _NUMBERS = {"sgd": (), "momentum": ("mu", "rescale_grad"), "adam": ("beta1", "beta2", "epsilon")}
@@ -162,7 +232,11 @@ def clip(machine: Any, table: tuple, most: float, out: int) -> None:
     `out`."""
     device, dtype, addresses, sizes = table
     with machine.on(device):
-        own = Launcher(machine, device, dtype, addresses, sizes)
-        sums = machine.xp.empty(own.blocks, dtype)
-        own.over("squares_all", after=(sums,))
-        own.over("clip_all", own.starts, after=(sums, np.int64(own.blocks), own.of(most), np.uint64(out)))
+        own = launcher(machine, device, dtype, sizes)
+
+        def launches() -> list[tuple]:
+            sums = machine.xp.empty(own.blocks, dtype)
+            after = sums, np.int64(own.blocks), own.of(most)
+            return [own.over("squares_all", after=(sums,)), own.over("clip_all", own.starts, after=after)]
+
+        own.run(("clip", most), launches, [*addresses, out])

@@ -11,7 +11,8 @@ import numpy as np
 
 import paddle._core as _core
 
-from ..call import Call, Declined, ctype
+from .. import formula
+from ..call import Call, Declined, Drawn, ctype
 from ..units import FLOATS, REALS, Unit, grid_of, instances
 
 SOURCE = r"""
@@ -75,22 +76,43 @@ template <typename T> __global__ void dropout(const T* x, T* out, unsigned char*
         out[i] = narrow_to<T>::of(keep ? A(wide(x[i])) * factor : A(0));
     }
 }
+
+template <typename T> __global__ void dropout_grad(const T* d, const unsigned char* mask, T* out, i64 n,
+                                                   typename acc<T>::type divisor) {
+    typedef typename acc<T>::type A;
+    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x)
+        out[i] = narrow_to<T>::of(mask[i] ? A(wide(d[i])) / divisor : A(0));
+}
 """
 UNIT = Unit(
     "philox",
     SOURCE,
-    instances("random_fill", FLOATS) + instances("random_integers", ("int", "i64")) + instances("dropout", FLOATS),
+    instances("random_fill", FLOATS)
+    + instances("random_integers", ("int", "i64"))
+    + instances("dropout", FLOATS)
+    + instances("dropout_grad", FLOATS),
+)
+#: operators of which a launch may be recorded
+RECORDED = (
+    "uniform_random",
+    "uniform_random_batch_size_like",
+    "gaussian_random",
+    "gaussian_random_batch_size_like",
+    "truncated_gaussian_random",
+    "randint",
+    "dropout",
+    "dropout_grad",
 )
 _TYPES = {**FLOATS, "int32": "int", "int64": "i64"}
 
 
-def seed_of(call: Call) -> np.uint64:
+def seed_of(call: Call) -> np.uint64 | Drawn:
     """The attribute seed, or a number of the generator."""
     given = int(call.attrs.get("seed") or 0)
-    return np.uint64(given if given else _core.random_u64())
+    return np.uint64(given) if given else call.drawn()
 
 
-def fill(call: Call, shape, dtype: str, kind: int, a: float, b: float, seed: np.uint64):
+def fill(call: Call, shape, dtype: str, kind: int, a: float, b: float, seed: np.uint64 | Drawn):
     """A tensor of random numbers (kinds: see the kernel)."""
     out = call.empty(shape, dtype)
     if out.size:
@@ -148,12 +170,10 @@ def _dropout(call: Call) -> dict:
     t = ctype(x, kinds)
     if a["is_test"]:
         if up:
-            return {"Out": x.copy()}
-        if t in ("half_t", "bf16_t"):
-            raise Declined
-        return {"Out": x * x.dtype.type(1 - p)}
+            return {"Out": x}
+        return {"Out": formula.apply(call, "scale", [x], [1 - p, 0.0])}
     given = call.numbers("Seed")
-    seed = np.uint64(given[0]) if given else np.uint64(a["seed"]) if a["fix_seed"] else np.uint64(_core.random_u64())
+    seed = np.uint64(given[0]) if given else np.uint64(a["seed"]) if a["fix_seed"] else call.drawn()
     out, mask = call.empty(x.shape, x.dtype), call.empty(x.shape, "uint8")
     factor = (0.0 if p == 1 else 1 / (1 - p)) if up else 1.0
     factor = np.float64(factor) if t == "double" else np.float32(factor)  # type: ignore[assignment]
@@ -161,6 +181,22 @@ def _dropout(call: Call) -> dict:
         numbers = (np.int64(x.size), seed, np.float32(p), factor)
         call.launch(UNIT, f"dropout<{t}>", grid_of(x.size), 256, x, out, mask, *numbers)
     return {"Out": out, "Mask": mask}
+
+
+def _dropped(call: Call) -> dict:
+    """dropout_grad: applies the mask of the forward operator."""
+    d, mask, a = call.array("Out@GRAD"), call.array("Mask"), call.attrs
+    t = ctype(d, FLOATS)
+    if a["is_test"] or mask.shape != d.shape or mask.dtype.itemsize != 1:
+        raise Declined
+    out, p = call.empty(d.shape, d.dtype), a["dropout_prob"]
+    scaled = a["dropout_implementation"] == "upscale_in_train"
+    # With probability 1 no element is kept.
+    divisor = (1 - p if p != 1 else float("inf")) if scaled else 1.0
+    divisor = np.float64(divisor) if t == "double" else np.float32(divisor)  # type: ignore[assignment]
+    if d.size:
+        call.launch(UNIT, f"dropout_grad<{t}>", grid_of(d.size), 256, d, mask, out, np.int64(d.size), divisor)
+    return {"X@GRAD": out}
 
 
 def _bernoulli(call: Call) -> dict:
@@ -221,6 +257,7 @@ LAUNCHERS: dict[str, Callable[[Call], dict]] = {
     "randint": _integers,
     "randperm": _permutation,
     "dropout": _dropout,
+    "dropout_grad": _dropped,
     "bernoulli": _bernoulli,
     "multinomial": _multinomial,
     "seed": _seed,

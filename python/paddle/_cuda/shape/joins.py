@@ -1,13 +1,30 @@
-"""concat, split, stack, slice, expand, tile, fill, where, pad and their gradients, by CuPy functions."""
+"""concat, split, stack, slice, expand, tile, fill, where and their gradients by moves between strided parts; pad and
+masks by CuPy functions."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from .. import halves, strided
 from ..call import Call, Declined, Rows, number, same_dtype
+from ..math.reduction import reduce
+from ..units import FLOATS, Unit, grid_of, instances
+
+SOURCE = r"""
+// A null operand is zeros.
+template <typename W> __global__ void select(const bool* condition, const W* x, const W* y, W* out, i64 n) {
+    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
+        const W* from = condition[i] ? x : y;
+        out[i] = from ? from[i] : W(0);
+    }
+}
+"""
+_WORDS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "i64"}
+UNIT = Unit("select", SOURCE, instances("select", _WORDS))
 
 
 def _list(call: Call, slot: str, elements: bool = True) -> list:
@@ -21,36 +38,61 @@ def _list(call: Call, slot: str, elements: bool = True) -> list:
     return values
 
 
-def _sizes(call: Call, sizes: list[int]) -> list[int]:
-    return list(itertools.accumulate(sizes))[:-1]
+def _join(call: Call, parts: list, axis: int):
+    """The concatenation of contiguous arrays along an axis."""
+    first = parts[0].shape
+    if any(p.ndim != len(first) or (*p.shape[:axis], *p.shape[axis + 1 :]) != (*first[:axis], *first[axis + 1 :])
+           for p in parts):  # fmt: skip
+        raise Declined
+    shape = (*first[:axis], sum(p.shape[axis] for p in parts), *first[axis + 1 :])
+    out, strides, at = call.empty(shape, parts[0].dtype), strided.strides_of(shape), 0
+    for p in parts:
+        strided.move(call, p, out, p.shape, strided.strides_of(p.shape), strides, to=at * strides[axis])
+        at += p.shape[axis]
+    return out
+
+
+def _parts(call: Call, x, sizes: list[int], axis: int) -> list:
+    """Contiguous arrays of the given sizes along an axis, one after the other."""
+    strides, made, at = strided.strides_of(x.shape), [], 0
+    for n in sizes:
+        shape = (*x.shape[:axis], n, *x.shape[axis + 1 :])
+        made.append(strided.gathered(call, x, shape, strides, at * strides[axis]))
+        at += n
+    return made
 
 
 def _concat(call: Call) -> dict:
     call.alone("X")
-    return {"Out": call.xp.concatenate(_list(call, "X"), call.attrs["axis"])}
+    parts = _list(call, "X")
+    return {"Out": _join(call, parts, call.attrs["axis"] % max(parts[0].ndim, 1))}
 
 
 def _concat_grad(call: Call) -> dict:
     call.alone("X", "Out@GRAD")
-    parts, axis = _list(call, "X", elements=False), call.attrs["axis"]
-    d = call.array("Out@GRAD")
-    axis += d.ndim if axis < 0 else 0
-    return {"X@GRAD": call.xp.split(d, _sizes(call, [v.shape[axis] for v in parts]), axis)}
+    parts, d = _list(call, "X", elements=False), call.array("Out@GRAD")
+    axis = call.attrs["axis"] % max(d.ndim, 1)
+    return {"X@GRAD": _parts(call, d, [v.shape[axis] for v in parts], axis)}
 
 
 def _split(call: Call) -> dict:
     call.alone("X")
     x, a = call.array("X"), call.attrs
-    if a["num"]:
-        return {"Out": call.xp.split(x, a["num"], a["axis"])}
-    sizes = list(a["sections"])
+    axis = a["axis"] % max(x.ndim, 1)
+    sizes = [x.shape[axis] // a["num"]] * a["num"] if a["num"] else list(a["sections"])
     if -1 in sizes:
-        sizes[sizes.index(-1)] = x.shape[a["axis"]] - sum(sizes) - 1
-    return {"Out": call.xp.split(x, _sizes(call, sizes), a["axis"])}
+        sizes[sizes.index(-1)] = x.shape[axis] - sum(sizes) - 1
+    return {"Out": _parts(call, x, sizes, axis)}
+
+
+def _stacked(call: Call, parts: list):
+    """The arrays joined along a new axis."""
+    axis = call.attrs["axis"] % (parts[0].ndim + 1)
+    return _join(call, [p.reshape((*p.shape[:axis], 1, *p.shape[axis:])) for p in parts], axis)
 
 
 def _stack(call: Call) -> dict:
-    return {"Y": call.xp.stack(_list(call, "X"), call.attrs["axis"])}
+    return {"Y": _stacked(call, _list(call, "X"))}
 
 
 def _apart(source: str, to: str) -> Callable[[Call], dict]:
@@ -58,13 +100,15 @@ def _apart(source: str, to: str) -> Callable[[Call], dict]:
 
     def launch(call: Call) -> dict:
         x = call.array(source)
-        return {to: list(call.xp.moveaxis(x, call.attrs["axis"], 0))}
+        axis = call.attrs["axis"] % x.ndim
+        parts = _parts(call, x, [1] * x.shape[axis], axis)
+        return {to: [p.reshape((*p.shape[:axis], *p.shape[axis + 1 :])) for p in parts]}
 
     return launch
 
 
 def _unstack_grad(call: Call) -> dict:
-    return {"X@GRAD": call.xp.stack(_list(call, "Y@GRAD"), call.attrs["axis"])}
+    return {"X@GRAD": _stacked(call, _list(call, "Y@GRAD"))}
 
 
 #: the inputs that may replace attributes of slice and strided_slice: the elements of a tensor, a list of tensors
@@ -75,6 +119,7 @@ def _bounds(call: Call, name: str) -> list[int]:
     """The starts, ends or strides: of a tensor, of a list of tensors, or the attribute."""
     listed = call.ins.get(f"{name}TensorList")
     if listed:
+        call.launched = None  # values of the device: no recipe
         return [int(call.machine.download(v).reshape(())) for v in listed]
     return call.numbers(f"{name}Tensor") or list(call.attrs.get(name.lower(), ()))
 
@@ -100,10 +145,19 @@ def _cut(call: Call, shape: tuple[int, ...]) -> tuple[slice, ...]:
     return tuple(part)
 
 
+def _box(call: Call, shape: tuple[int, ...]) -> tuple[list[int], list[int], int]:
+    """The sizes, strides and first element of the part that slice takes from a contiguous array."""
+    part, strides = _cut(call, shape), strided.strides_of(shape)
+    ranges = [range(*p.indices(n)) for p, n in zip(part, shape, strict=True)]
+    start = sum(r.start * s for r, s in zip(ranges, strides, strict=True) if len(r))
+    return [len(r) for r in ranges], [r.step * s for r, s in zip(ranges, strides, strict=True)], start
+
+
 def _slice(call: Call) -> dict:
     call.alone("Input", *_BOUNDS)
     x = call.array("Input")
-    return {"Out": x[_cut(call, x.shape)].reshape(call.shape("Out"))}
+    sizes, strides, start = _box(call, x.shape)
+    return {"Out": strided.gathered(call, x, sizes, strides, start).reshape(call.shape("Out"))}
 
 
 def _slice_grad(call: Call) -> dict:
@@ -111,35 +165,43 @@ def _slice_grad(call: Call) -> dict:
     x, d = call.ins["Input"], call.array("Out@GRAD")
     if x is None or isinstance(x, (Rows, list)):
         raise Declined
-    dx = call.xp.zeros(x.shape, d.dtype)
-    part = _cut(call, x.shape)
-    dx[part] = d.reshape(dx[part].shape)
+    sizes, strides, start = _box(call, tuple(x.shape))
+    dx = strided.full(call, x.shape, d.dtype)
+    strided.move(call, d, dx, sizes, strided.strides_of(sizes), strides, to=start)
     return {"Input@GRAD": dx}
 
 
 def _broadcast(call: Call) -> dict:
     call.alone("X", "target_tensor", "Y")
-    return {"Out": call.xp.broadcast_to(call.array("X"), call.shape("Out"))}
+    return {"Out": strided.expanded(call, call.array("X"), call.shape("Out"))}
 
 
 def _tile(call: Call) -> dict:
     call.alone("X")
-    times = call.attrs.get("repeat_times") or call.attrs.get("expand_times") or ()
-    return {"Out": call.xp.tile(call.array("X"), tuple(times)).reshape(call.shape("Out"))}
+    x, shape = call.array("X"), call.shape("Out")
+    times = list(call.attrs.get("repeat_times") or call.attrs.get("expand_times") or ())
+    rank = max(x.ndim, len(times))
+    own, times = (1,) * (rank - x.ndim) + x.shape, [1] * (rank - len(times)) + times
+    sizes = [n for pair in zip(times, own, strict=True) for n in pair]
+    strides = [n for s in strided.strides_of(own) for n in (0, s)]
+    return {"Out": strided.gathered(call, x, sizes, strides).reshape(shape)}
 
 
 def _sum_back(call: Call) -> dict:
     """The gradient of repetition: the sum over the copies of an element."""
     call.alone("X", "Y", "target_tensor", "Out@GRAD")
     x, d = call.ins["X"], call.array("Out@GRAD")
-    if x is None or isinstance(x, (Rows, list)) or d.dtype.kind != "f":
+    if x is None or isinstance(x, (Rows, list)) or d.dtype.name not in FLOATS:
         raise Declined
     rank = max(len(x.shape), d.ndim)
     small, large = ((1,) * (rank - len(s)) + tuple(s) for s in (x.shape, d.shape))
     if 0 in large or any(b % a for a, b in zip(small, large, strict=True)):
         raise Declined
-    apart = tuple(n for a, b in zip(small, large, strict=True) for n in (b // a, a))
-    return {"X@GRAD": d.reshape(apart).sum(axis=tuple(range(0, 2 * rank, 2))).reshape(x.shape)}
+    pairs = [(b // a, a) for a, b in zip(small, large, strict=True)]
+    apart = [n for pair in pairs for n in pair]
+    axes = [2 * i for i, (times, _) in enumerate(pairs) if times > 1]
+    total = reduce(call, d.reshape(apart), axes, "Sum", 1) if axes else d
+    return {"X@GRAD": total.reshape(x.shape)}
 
 
 def _filled(value: Callable[[dict], Any]) -> Callable[[Call], dict]:
@@ -147,8 +209,13 @@ def _filled(value: Callable[[dict], Any]) -> Callable[[Call], dict]:
 
     def launch(call: Call) -> dict:
         call.alone("X", "Input")
-        dtype = call.dtype("Out")
-        return {"Out": call.xp.full(call.shape("Out"), number(value(call.attrs), dtype), dtype)}
+        shape, dtype = call.shape("Out"), call._rule["Out"][1]
+        if dtype.startswith("complex"):
+            return {"Out": call.xp.full(shape, number(value(call.attrs), dtype), dtype)}
+        if dtype == "bfloat16":
+            wide = strided.full(call, shape, "float32", value(call.attrs))
+            return {"Out": halves.convert(call, wide, "uint16")}
+        return {"Out": strided.full(call, shape, dtype, value(call.attrs))}
 
     return launch
 
@@ -167,15 +234,30 @@ def _where(call: Call) -> dict:
     same_dtype(x, y)
     if condition.shape != x.shape or y.shape != x.shape:
         raise Declined
-    return {"Out": call.xp.where(condition, x, y)}
+    return {"Out": _select(call, condition, x, y)}
+
+
+def _select(call: Call, condition, x, y):
+    """The elements of x where the condition holds, of y elsewhere; None: zeros."""
+    given = y if x is None else x
+    size = given.dtype.itemsize
+    if condition.dtype.name != "bool" or size not in _WORDS:
+        raise Declined
+    out = call.empty(given.shape, given.dtype)
+    if out.size:
+        values = (np.uint64(0) if v is None else v for v in (x, y))
+        call.launch(
+            UNIT, f"select<{_WORDS[size]}>", grid_of(out.size), 256, condition, *values, out, np.int64(out.size)
+        )
+    return out
 
 
 def _where_grad(call: Call) -> dict:
     condition, d = call.array("Condition"), call.array("Out@GRAD")
     if condition.shape != d.shape:
         raise Declined
-    zero = d.dtype.type(0)
-    return {"X@GRAD": call.xp.where(condition, d, zero), "Y@GRAD": call.xp.where(condition, zero, d)}
+    made = {"X@GRAD": (d, None), "Y@GRAD": (None, d)}
+    return {slot: _select(call, condition, *values) for slot, values in made.items() if call.wanted[slot]}
 
 
 def _where_index(call: Call) -> dict:
@@ -243,3 +325,6 @@ LAUNCHERS = {
     "pad_grad": _pad_grad,
     "is_empty": _one_part,
 }
+_NOT_RECORDED = ("where_index", "masked_select", "masked_select_grad", "pad", "pad_grad", "is_empty")
+#: operators of which a launch may be recorded
+RECORDED = tuple(op for op in LAUNCHERS if op not in _NOT_RECORDED)

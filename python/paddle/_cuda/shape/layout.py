@@ -1,10 +1,46 @@
-"""Permutations of elements, cast, and their gradients, by CuPy functions."""
+"""Permutations of elements, cast, and their gradients."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..call import Call, Declined
+import numpy as np
+
+from .. import strided
+from ..call import NUMPY_NAMES, Call, Declined
+from ..units import FLOATS, Unit, grid_of, instances
+
+SOURCE = r"""
+template <typename T> struct cast_to {
+    template <typename A> static __device__ __forceinline__ T of(A v) { return (T)v; }
+};
+template <> struct cast_to<bool> {
+    template <typename A> static __device__ __forceinline__ bool of(A v) { return v != A(0); }
+};
+template <> struct cast_to<half_t> {
+    template <typename A> static __device__ __forceinline__ half_t of(A v) { return narrow_to<half_t>::of((float)v); }
+};
+template <> struct cast_to<bf16_t> {
+    template <typename A> static __device__ __forceinline__ bf16_t of(A v) { return narrow_to<bf16_t>::of((float)v); }
+};
+
+template <typename F, typename T> __global__ void cast(const F* x, T* out, i64 n) {
+    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x)
+        out[i] = cast_to<T>::of(wide(x[i]));
+}
+"""
+_TYPES = {
+    **FLOATS,
+    "int32": "int",
+    "int64": "i64",
+    "int16": "short",
+    "int8": "signed char",
+    "uint8": "unsigned char",
+    "bool": "bool",
+}
+UNIT = Unit("cast", SOURCE, instances("cast", _TYPES, _TYPES))
+#: operators of which a launch may be recorded
+RECORDED = ("transpose", "transpose2", "transpose_grad", "transpose2_grad", "cast")
 
 
 def _also(call: Call, result: dict) -> dict:
@@ -20,11 +56,6 @@ def _moved(source: str, to: str, move: Callable) -> Callable[[Call], dict]:
         return _also(call, {to: move(call.xp, x, call.attrs).reshape(call.shape(to))})
 
     return launch
-
-
-def _back(xp, d, attrs):
-    order = attrs["axis"]
-    return d.transpose(sorted(range(len(order)), key=lambda i: order[i] % d.ndim))
 
 
 def _rolled(sign: int) -> Callable:
@@ -65,8 +96,14 @@ def _pixels_back(xp, d, attrs):
     return d.reshape(n, c, h // r, r, w // r, r).transpose(0, 1, 3, 5, 2, 4)
 
 
-def _transposed(xp, x, attrs):
-    return x.transpose(attrs["axis"])
+def _transpose(call: Call) -> dict:
+    return _also(call, {"Out": strided.transposed(call, call.array("X"), call.attrs["axis"])})
+
+
+def _transpose_grad(call: Call) -> dict:
+    order, d = call.attrs["axis"], call.array("Out@GRAD")
+    back = sorted(range(len(order)), key=lambda i: order[i] % d.ndim)
+    return {"X@GRAD": strided.transposed(call, d, back)}
 
 
 def _flipped(xp, x, attrs):
@@ -74,15 +111,21 @@ def _flipped(xp, x, attrs):
 
 
 def _cast(call: Call) -> dict:
-    x = call.array("X")
-    if x.dtype.name == "uint16":  # bfloat16 is stored as uint16
-        raise Declined
-    return {"Out": x.astype(call.dtype("Out"))}
+    x, name = call.array("X"), call._rule["Out"][1]
+    if x.dtype.kind == "c" or name.startswith("complex"):
+        return {"Out": x.astype(call.dtype("Out"))}
+    out = call.empty(call.shape("Out"), NUMPY_NAMES.get(name, name))
+    if x.dtype == out.dtype:
+        return {"Out": x}
+    if out.size:
+        kernel = f"cast<{_TYPES[x.dtype.name]}, {_TYPES[out.dtype.name]}>"
+        call.launch(UNIT, kernel, grid_of(x.size), 256, x, out, np.int64(x.size))
+    return {"Out": out}
 
 
 LAUNCHERS: dict[str, Callable[[Call], dict]] = {
-    **dict.fromkeys(("transpose", "transpose2"), _moved("X", "Out", _transposed)),
-    **dict.fromkeys(("transpose_grad", "transpose2_grad"), _moved("Out@GRAD", "X@GRAD", _back)),
+    **dict.fromkeys(("transpose", "transpose2"), _transpose),
+    **dict.fromkeys(("transpose_grad", "transpose2_grad"), _transpose_grad),
     **dict.fromkeys(("flip", "reverse"), _moved("X", "Out", _flipped)),
     "roll": _moved("X", "Out", _rolled(1)),
     "roll_grad": _moved("Out@GRAD", "X@GRAD", _rolled(-1)),

@@ -411,59 +411,6 @@ fn device_address(tensor: &Bound<'_, PyTensor>) -> usize {
     }
 }
 
-/// Device, data type, addresses (slot by slot) and sizes (of the first slot).
-type Table = (i32, &'static str, Vec<usize>, Vec<usize>);
-
-/// The operands of a kernel over many tensors: lists of Tensors, one for each slot, of which `written` says whether the
-/// kernel writes it. `None` unless all are dense, of one data type, on one device, of the size of the first slot or of
-/// one element, and those to write have no other reference and no copy on the host.
-#[pyfunction]
-fn device_table(slots: Vec<Vec<Bound<'_, PyTensor>>>, written: Vec<bool>) -> Option<Table> {
-    let mut found: Option<(i32, DType)> = None;
-    let (mut addresses, mut sizes) = (Vec::new(), Vec::new());
-    for (slot, (tensors, &written)) in slots.iter().zip(&written).enumerate() {
-        for (i, tensor) in tensors.iter().enumerate() {
-            let held = tensor.get().var.cell.lock();
-            let Value::Dense(t) = &*held else { return None };
-            let (memory, offset) = t.on_device()?;
-            let (n, own) = (t.numel(), (memory.device(), t.dtype()));
-            if *found.get_or_insert(own) != own || n == 0 || written && !t.device_may_write() {
-                return None;
-            }
-            if slot == 0 {
-                sizes.push(n);
-            } else if n != 1 && sizes.get(i) != Some(&n) {
-                return None;
-            }
-            addresses.push(memory.address() + offset);
-        }
-    }
-    let (device, dtype) = found.filter(|_| addresses.len() == slots.len() * sizes.len())?;
-    Some((device, dtype.name(), addresses, sizes))
-}
-
-/// Tensors outside the tape, one after the other from the start of a flat Tensor on a device.
-#[pyfunction]
-fn device_parts<'py>(
-    py: Python<'py>,
-    whole: &Bound<'py, PyTensor>,
-    shapes: Vec<Vec<i64>>,
-) -> PyResult<Vec<Bound<'py, PyTensor>>> {
-    let held = whole.get().held();
-    let (whole, mut at) = (held.dense().or_raise()?, 0);
-    let part = |shape: Vec<i64>| {
-        let n = oar_core::base::shape::checked_numel(&shape).or_raise()?;
-        let end = at + n;
-        if end > whole.numel() {
-            return Err(err!(InvalidArgument, "{} elements have no part that ends at {end}", whole.numel())).or_raise();
-        }
-        let t = whole.view(at, &shape);
-        at = end;
-        PyTensor::given(py, Value::Dense(t), true)
-    };
-    shapes.into_iter().map(part).collect()
-}
-
 /// A new Tensor outside the tape with the elements on a device (-1: the CPU).
 #[pyfunction]
 fn copy_to_device<'py>(py: Python<'py>, tensor: &Bound<'py, PyTensor>, device: i32) -> PyResult<Bound<'py, PyTensor>> {
@@ -494,9 +441,10 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(device_of, m)?)?;
     m.add_function(wrap_pyfunction!(device_address, m)?)?;
     m.add_function(wrap_pyfunction!(copy_to_device, m)?)?;
-    m.add_function(wrap_pyfunction!(device_table, m)?)?;
-    m.add_function(wrap_pyfunction!(device_parts, m)?)?;
+    m.add_function(wrap_pyfunction!(super::table::device_table, m)?)?;
+    m.add_function(wrap_pyfunction!(super::table::device_parts, m)?)?;
     m.add_function(wrap_pyfunction!(super::driver::call_library, m)?)?;
     m.add_class::<DeviceBlock>()?;
+    m.add_class::<super::table::TableSteps>()?;
     m.add_function(wrap_pyfunction!(drain_device, m)?)
 }

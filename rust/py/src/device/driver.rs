@@ -28,6 +28,7 @@ type Push = unsafe extern "C" fn(*mut c_void) -> Code;
 type Pop = unsafe extern "C" fn(*mut *mut c_void) -> Code;
 type Alloc = unsafe extern "C" fn(*mut u64, usize, *mut c_void) -> Code;
 type Free = unsafe extern "C" fn(u64, *mut c_void) -> Code;
+type Upload = unsafe extern "C" fn(u64, *const c_void, usize, *mut c_void) -> Code;
 
 /// The functions, and the context and stream of one device.
 pub struct Driver {
@@ -37,6 +38,7 @@ pub struct Driver {
     pop: Pop,
     alloc: Alloc,
     free: Free,
+    upload: Upload,
     launch: Launch,
 }
 
@@ -75,6 +77,7 @@ impl Driver {
                 pop: std::mem::transmute::<*mut c_void, Pop>(symbol(library, c"cuCtxPopCurrent_v2")?),
                 alloc: std::mem::transmute::<*mut c_void, Alloc>(symbol(library, c"cuMemAllocAsync")?),
                 free: std::mem::transmute::<*mut c_void, Free>(symbol(library, c"cuMemFreeAsync")?),
+                upload: std::mem::transmute::<*mut c_void, Upload>(symbol(library, c"cuMemcpyHtoDAsync_v2")?),
                 launch: std::mem::transmute::<*mut c_void, Launch>(symbol(library, c"cuLaunchKernel")?),
             })
         }
@@ -100,6 +103,15 @@ impl Driver {
             bail!(ResourceExhausted, "cuMemAllocAsync of {bytes} bytes failed with the CUDA error {code}");
         }
         Ok(Arc::new(Block { driver: self.clone(), address }))
+    }
+
+    /// Writes numbers to the start of a block, in the order of the stream; they may be changed afterwards: the driver
+    /// stages what is in pageable memory. Call it within the context.
+    pub fn upload(&self, block: &Block, numbers: &[u64]) -> Result<()> {
+        let bytes = std::mem::size_of_val(numbers);
+        // SAFETY: the block is of at least as many bytes, by the caller's contract.
+        let code = unsafe { (self.upload)(block.address, numbers.as_ptr().cast(), bytes, self.stream as *mut c_void) };
+        check("cuMemcpyHtoDAsync", code)
     }
 
     /// Starts a kernel on the stream. Call it within the context.

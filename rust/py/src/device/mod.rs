@@ -4,3 +4,4 @@ pub mod cuda;
 mod driver;
 pub mod place;
 mod recipe;
+mod table;

@@ -7,7 +7,7 @@ use oar_core::base::{DType, Result};
 use oar_core::op::attrs::Attrs;
 use oar_core::op::backend::DeviceCall;
 use oar_core::op::{Op, SlotFlag};
-use oar_core::tensor::{Tensor, Value};
+use oar_core::tensor::{generator, Tensor, Value};
 use oar_core::{bail, err};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -19,6 +19,8 @@ use std::sync::Arc;
 /// Limits of the keys, and of the sets of attributes of a key: attributes that change at each call have no recipe.
 const MOST_KEYS: usize = 4096;
 const MOST_ATTRS: usize = 16;
+/// Offsets of the LoD of a tensor in a key.
+const MOST_OFFSETS: usize = 256;
 
 type Key = SmallVec<[i64; 48]>;
 
@@ -35,37 +37,40 @@ enum Arg {
     Buffer(u32, u64),
     /// The bits of a number.
     Number(u64),
+    /// The next number of the global generator.
+    Drawn,
 }
 
 enum Output {
-    None,
-    Buffer(usize, DType, Vec<i64>),
-    /// An input that the kernels have written.
-    Input(u32),
+    Buffer(usize, DType),
+    /// An input (slot, position in it): the kernels have written it, or the result is its elements.
+    Input(u32, u32),
 }
 
 pub struct Recipe {
     steps: Vec<(Step, Vec<Arg>)>,
     /// Bytes of results and temporary values.
     buffers: Vec<usize>,
-    /// The results by output slot.
-    outs: Vec<SmallVec<[Output; 1]>>,
+    /// The results with their shapes, by output slot and position in it; absent: none.
+    outs: Vec<(usize, usize, Output, Vec<i64>)>,
 }
 
-/// As Python gives an argument (kind, index, offset or bits) and a result (kind, index, data type, shape).
+/// As Python gives an argument (kind, index, offset or bits) and a result (output slot, position in it, kind, index,
+/// data type, shape).
 type GivenArg = (u8, u64, u64);
 /// A kernel or function, the name of a function or the sizes of a launch (grid, block, shared memory), arguments.
 type GivenStep = (usize, Option<String>, (u32, u32, u32), u32, u32, Vec<GivenArg>);
-type GivenResult = Option<(u8, usize, String, Vec<i64>)>;
+type GivenResult = (usize, usize, u8, usize, String, Vec<i64>);
 
 impl Recipe {
-    /// From `(steps, bytes of buffers, results by output slot)`; see `paddle._cuda.recipe`.
+    /// From `(steps, bytes of buffers, results)`; see `paddle._cuda.recipe`.
     pub fn from_python(given: &Bound<'_, PyAny>) -> PyResult<Recipe> {
-        let (steps, buffers, outs): (Vec<GivenStep>, Vec<usize>, Vec<Vec<GivenResult>>) = given.extract()?;
+        let (steps, buffers, outs): (Vec<GivenStep>, Vec<usize>, Vec<GivenResult>) = given.extract()?;
         let arg = |(kind, index, more): GivenArg| match kind {
             0 => Arg::Input((index >> 16) as u32, (index & 0xffff) as u32, more),
             1 => Arg::Buffer(index as u32, more),
-            _ => Arg::Number(more),
+            2 => Arg::Number(more),
+            _ => Arg::Drawn,
         };
         let steps = steps.into_iter().map(|(function, name, (x, y, z), block, shared, args)| {
             let step = match name {
@@ -74,16 +79,15 @@ impl Recipe {
             };
             (step, args.into_iter().map(arg).collect())
         });
-        let out = |given: GivenResult| match given {
-            None => Ok(Output::None),
-            Some((0, at, dtype, dims)) => {
-                let dtype = DType::ALL.into_iter().find(|d| d.name() == dtype);
-                dtype.map(|dtype| Output::Buffer(at, dtype, dims)).ok_or_else(|| err!(Type, "an unknown data type"))
+        let out = |(slot, at, kind, index, dtype, dims): GivenResult| {
+            if kind != 0 {
+                return Ok((slot, at, Output::Input((index >> 16) as u32, (index & 0xffff) as u32), dims));
             }
-            Some((_, slot, ..)) => Ok(Output::Input(slot as u32)),
+            let dtype = DType::ALL.into_iter().find(|d| d.name() == dtype);
+            let dtype = dtype.ok_or_else(|| err!(Type, "an unknown data type"))?;
+            Ok((slot, at, Output::Buffer(index, dtype), dims))
         };
-        let of_slot = |given: Vec<GivenResult>| given.into_iter().map(out).collect::<Result<_>>();
-        let outs = outs.into_iter().map(of_slot).collect::<Result<_>>().or_raise()?;
+        let outs = outs.into_iter().map(out).collect::<Result<_>>().or_raise()?;
         Ok(Recipe { steps: steps.collect(), buffers, outs })
     }
 
@@ -112,6 +116,7 @@ impl Recipe {
                         Arg::Input(slot, i, offset) => Recipe::address(call, slot, i)? + offset,
                         Arg::Buffer(i, offset) => blocks[i as usize].address + offset,
                         Arg::Number(bits) => bits,
+                        Arg::Drawn => generator::next_u64(),
                     });
                 }
                 match step {
@@ -127,20 +132,19 @@ impl Recipe {
             }
             Ok(blocks)
         })?;
-        for (slot, outs) in self.outs.iter().enumerate() {
-            for (i, out) in outs.iter().enumerate() {
-                let value = match out {
-                    Output::None => continue,
-                    Output::Buffer(at, dtype, dims) => {
-                        let block =
-                            blocks.get(*at).ok_or_else(|| err!(Fatal, "a recipe names a buffer that it lacks"))?;
-                        Value::Dense(Tensor::from_device(memory(block.clone(), self.buffers[*at]), *dtype, dims)?)
-                    }
-                    Output::Input(from) => call.ins.slot(*from as usize).first().cloned().unwrap_or(Value::None),
-                };
-                if let Some(to) = call.outs.slot_mut(slot).get_mut(i) {
-                    to.value = value;
+        for (slot, at, out, dims) in &self.outs {
+            let value = match *out {
+                Output::Buffer(i, dtype) => {
+                    let block = blocks.get(i).ok_or_else(|| err!(Fatal, "a recipe names a buffer that it lacks"))?;
+                    Tensor::from_device(memory(block.clone(), self.buffers[i]), dtype, dims)?
                 }
+                Output::Input(from, i) => {
+                    let input = call.ins.slot(from as usize).get(i as usize).and_then(Value::elements);
+                    input.ok_or_else(|| err!(Fatal, "a recipe names an input that it lacks"))?.reshaped(dims)
+                }
+            };
+            if let Some(to) = call.outs.slot_mut(*slot).get_mut(*at) {
+                to.value = Value::Dense(value);
             }
         }
         call.ran = true;
@@ -181,8 +185,8 @@ fn same(op: &Op, a: &Attrs, b: &Attrs) -> bool {
     (0..op.attrs.fields.len()).all(|i| a.get(i) == b.get(i))
 }
 
-/// The key of a call; `None` if it has operands that no recipe takes (SelectedRows, LoD), or lists that are written in
-/// place.
+/// The key of a call; `None` if it has operands that no recipe takes (SelectedRows, a long LoD), or lists that are
+/// written in place.
 pub fn key(call: &DeviceCall) -> Option<Key> {
     let mut key = Key::new();
     key.push(call.op as *const Op as i64);
@@ -197,23 +201,35 @@ pub fn key(call: &DeviceCall) -> Option<Key> {
                     key.push(-1);
                     continue;
                 }
-                Value::Dense(t) if t.lod.is_none() => t,
+                Value::Dense(t) => t,
                 _ => return None,
             };
-            let place = t.on_device().map(|(memory, offset)| memory.address() + offset);
+            let place = t.on_device().filter(|_| t.numel() > 0).map(|(memory, offset)| memory.address() + offset);
             // The first input at the same address: the recorded launch does not distinguish them.
             let first = place.and_then(|at| {
                 call.ins.flat.iter().position(|v| {
                     v.elements().and_then(Tensor::on_device).is_some_and(|(m, offset)| m.address() + offset == at)
                 })
             });
-            key.push((t.dtype() as i64) << 32 | (t.rank() as i64) << 16 | first.map_or(0, |i| i as i64 + 1));
+            // Kernels that read words of 16 bytes are chosen by the address.
+            let unaligned = place.is_some_and(|at| at % 16 != 0);
+            let first = first.map_or(0, |i| i as i64 + 1) | i64::from(unaligned) << 15;
+            key.push((t.dtype() as i64) << 32 | (t.rank() as i64) << 16 | first);
             key.extend_from_slice(t.dims());
+            if let Some(lod) = t.lod.as_deref().filter(|levels| !levels.is_empty()) {
+                push_lod(&mut key, lod)?;
+            }
+        }
+    }
+    if call.ins.flat.is_empty() {
+        // The attributes of calls without operands say their shapes: few share a key.
+        for meta in call.metas.flat.iter() {
+            key.extend_from_slice(&meta.dims);
         }
     }
     for (slot, s) in call.op.outputs.iter().enumerate() {
+        let outs = call.outs.slot(slot);
         if s.has(SlotFlag::Duplicable) {
-            let outs = call.outs.slot(slot);
             if s.alias.is_some() || outs.iter().any(|o| o.in_place) {
                 return None;
             }
@@ -221,7 +237,7 @@ pub fn key(call: &DeviceCall) -> Option<Key> {
             key.extend(outs.iter().map(|o| i64::from(o.wanted)));
             continue;
         }
-        let out = call.outs.slot(slot).first();
+        let out = outs.first();
         let input = s.alias.and_then(|name| call.op.input(name)).and_then(|i| call.ins.slot(i).first());
         let writable = match (input, out) {
             (Some(Value::Dense(t)), Some(out)) => out.in_place && t.device_may_write(),
@@ -230,4 +246,18 @@ pub fn key(call: &DeviceCall) -> Option<Key> {
         key.push(i64::from(out.is_some_and(|o| o.wanted)) | i64::from(writable) << 1);
     }
     Some(key)
+}
+
+/// Adds the levels of a LoD; `None` if it has more than `MOST_OFFSETS` offsets.
+fn push_lod(key: &mut Key, lod: &[Vec<usize>]) -> Option<()> {
+    if lod.iter().map(Vec::len).sum::<usize>() > MOST_OFFSETS {
+        return None;
+    }
+    // No size of a dimension is negative: the levels of a tensor cannot be taken for the next one's.
+    key.push(-2 - lod.len() as i64);
+    for level in lod {
+        key.push(level.len() as i64);
+        key.extend(level.iter().map(|&at| at as i64));
+    }
+    Some(())
 }

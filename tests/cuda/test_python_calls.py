@@ -1,0 +1,84 @@
+"""From the third training step on, operators run in Rust by recipes: the calls that still go through Python launchers
+are those of a short list with a reason each, and tables of an optimizer are not uploaded again."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+
+import paddle
+import pytest
+from networks import NETWORKS
+from paddle import _cuda
+from test_networks import given
+from test_recipes import driven, driver  # noqa: F401
+
+#: operators without a recipe -> the reason
+THROUGH_PYTHON: dict[str, str] = {
+    **dict.fromkeys(
+        ("matmul", "matmul_grad", "matmul_v2", "matmul_v2_grad"),
+        "a product that cuBLAS's strided batches do not take is CuPy's",
+    ),
+    **dict.fromkeys(
+        ("conv2d", "conv2d_grad", "depthwise_conv2d", "depthwise_conv2d_grad", "conv2d_transpose",
+         "conv2d_transpose_grad"),
+        "without cuDNN patches are multiplied by CuPy",
+    ),
+    **dict.fromkeys(("batch_norm", "batch_norm_grad"), "running statistics are updated by CuPy"),
+    **dict.fromkeys(("rnn", "rnn_grad"), "the steps of a sequence are multiplied by CuPy"),
+    **dict.fromkeys(("nearest_interp_v2", "nearest_interp_v2_grad", "reduce_max_grad"), "indices are CuPy arrays"),
+    **dict.fromkeys(("cumsum", "tril_triu"), "scans and masks are CuPy's"),
+    **dict.fromkeys(
+        ("bce_loss", "bce_loss_grad", "sigmoid_cross_entropy_with_logits", "sigmoid_cross_entropy_with_logits_grad",
+         "huber_loss", "huber_loss_grad"),
+        "elementwise losses are CuPy expressions",
+    ),
+    **dict.fromkeys(
+        ("anchor_generator", "bipartite_match", "box_coder", "generate_proposals", "iou_similarity",
+         "mine_hard_examples", "prior_box", "roi_align", "roi_align_grad", "target_assign", "yolov3_loss",
+         "yolov3_loss_grad"),
+        "detection: sizes of results depend on the data, or parts are CuPy expressions",
+    ),
+    **dict.fromkeys(
+        ("linear_chain_crf", "linear_chain_crf_grad", "warpctc", "warpctc_grad"), "lengths are read by the host"
+    ),
+}  # fmt: skip
+
+
+def calls(name: str, step: int) -> Counter:
+    """The calls of launchers in a step of a network, by operator."""
+    network, found = NETWORKS[name], Counter()
+    runtime = _cuda.runtime()
+    run = runtime._run
+
+    def counted(op, *args, **more):
+        found[op] += 1
+        return run(op, *args, **more)
+
+    runtime._run = counted
+    paddle.set_device("gpu")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            paddle.seed(3)
+            model = network.make()
+            batch = [given(item) for item in network.batch]
+            optimizer = network.optimizer(model.parameters())
+            for _ in range(step):
+                found.clear()
+                runtime.machine.arguments.clear()
+                loss = network.loss(model, *batch)
+                loss.backward()
+                optimizer.step()
+                optimizer.clear_grad()
+    finally:
+        paddle.set_device("cpu")
+        runtime._run = run
+    return found
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_step_goes_through_python_only_for_listed_operators(name, driver):  # noqa: F811
+    found = calls(name, 3)
+    assert set(found) <= set(THROUGH_PYTHON), f"in the third step: {dict(found)}"
+    assert driver.arguments == [], "the tables of an optimizer are uploaded again"
