@@ -94,6 +94,7 @@ template <typename T> __global__ void gru_state(T* gates, const T* own, const T*
         hidden[i] = origin ? (T(1) - u) * c + u * h : (T(1) - u) * h + u * c;
     }
 }
+// The gradient of the state before is added to `carry`.
 template <typename T> __global__ void gru_state_grad(const T* gates, const T* before, const T* dh, T* d, T* carry,
                                                      i64 n, i64 total, int candidate, int origin) {
     for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < total; i += (i64)gridDim.x * blockDim.x) {
@@ -101,7 +102,7 @@ template <typename T> __global__ void gru_state_grad(const T* gates, const T* be
         T u = gates[at], c = gates[at + 2 * n], change = dh[i] * (c - before[i]);
         d[at] = origin ? -change : change;
         d[at + 2 * n] = dh[i] * (origin ? T(1) - u : u) * slope(candidate, c);
-        carry[i] = dh[i] * (origin ? u : T(1) - u);
+        carry[i] += dh[i] * (origin ? u : T(1) - u);
     }
 }
 template <typename T> __global__ void gru_gates_grad(const T* gates, const T* before, const T* dreset, T* d, T* carry,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..call import Call, ctype, same_dtype
+from ..math import gemm, reduction
 from ..units import REALS
 from .batches import Batches, launch, offsets, optional
 from .cells import ACTIVATIONS
@@ -29,7 +30,7 @@ class Gru:
 
     def forward(self, x, bias) -> tuple:
         """Gates, reset states and states, in the order of steps; `x` are the products of the inputs."""
-        call, xp, n = self.call, self.call.xp, self.n
+        call, n = self.call, self.n
         same_dtype(x, self.weight)
         gates = self.batches.gather(x)
         if bias is not None:
@@ -38,10 +39,10 @@ class Gru:
         before = self.h0
         for a, b in self.batches.steps:
             rows, from_h = b - a, None if before is None else before[: b - a]
-            own = None if from_h is None else xp.matmul(from_h, self.both)
+            own = None if from_h is None else gemm.product(call, from_h, self.both)
             sizes = self.sizes(rows)
             launch(call, "gru_gates", rows * n, x, gates[a:b], own, from_h, reset[a:b], *sizes, self.gate)
-            own = None if from_h is None else xp.matmul(reset[a:b], self.own)
+            own = None if from_h is None else gemm.product(call, reset[a:b], self.own)
             kinds = self.candidate, self.origin
             launch(call, "gru_state", rows * n, x, gates[a:b], own, from_h, hidden[a:b], *sizes, *kinds)
             before = hidden[a:b]
@@ -71,24 +72,22 @@ def _gru_grad(call: Call) -> dict:
     first = xp.zeros((batches.count, n), gates.dtype)
     for s in reversed(range(len(batches.steps))):
         a, b = batches.steps[s]
-        rows, carry = b - a, call.empty((b - a, n), gates.dtype)
+        rows, p = b - a, batches.steps[s - 1][0] if s else 0
+        carry = dhidden[p : p + rows] if s else first[:rows]
         step, sizes = (gates[a:b], before[a:b]), net.sizes(rows)
         kinds = net.candidate, net.origin
         launch(call, "gru_state_grad", rows * n, gates, *step, dhidden[a:b], d[a:b], carry, *sizes, *kinds)
-        dreset = xp.matmul(d[a:b, 2 * n :], net.own.T)
+        dreset = gemm.product(call, d[a:b, 2 * n :], net.own, ty=True)
         launch(call, "gru_gates_grad", rows * n, gates, *step, dreset, d[a:b], carry, *sizes, net.gate)
-        carry += xp.matmul(d[a:b, : 2 * n], net.both.T)
-        if s:
-            p = batches.steps[s - 1][0]
-            dhidden[p : p + rows] += carry
-        else:
-            first[:rows] = carry
+        gemm.product(call, d[a:b, : 2 * n], net.both, ty=True, beta=1.0, out=carry)
     made = {"Input@GRAD": batches.scatter(d), "H0@GRAD": batches.unfirst(first)}
     if call.wanted["Weight@GRAD"]:
-        parts = xp.matmul(before.T, d[:, : 2 * n]), xp.matmul(reset.T, d[:, 2 * n :])
-        made["Weight@GRAD"] = xp.concatenate([p.reshape(-1) for p in parts]).reshape(net.weight.shape)
+        made["Weight@GRAD"] = call.empty(net.weight.shape, gates.dtype)
+        flat = made["Weight@GRAD"].reshape(-1)
+        gemm.product(call, before, d[:, : 2 * n], tx=True, out=flat[: 2 * n * n].reshape(n, 2 * n))
+        gemm.product(call, reset, d[:, 2 * n :], tx=True, out=flat[2 * n * n :].reshape(n, n))
     if call.wanted["Bias@GRAD"]:
-        made["Bias@GRAD"] = d.sum(axis=0).reshape(1, -1)
+        made["Bias@GRAD"] = reduction.reduce(call, d, [0], "Sum", 1).reshape(1, -1)
     return made
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..call import Call, ctype, same_dtype
+from ..math import gemm, reduction
 from ..units import REALS
 from .batches import Batches, launch, offsets, optional
 from .cells import ACTIVATIONS
@@ -36,7 +37,7 @@ class Lstm:
     def forward(self, x, has_bias: bool = False) -> tuple:
         """Gates, cells, activations of cells, hidden states and states, in the order of steps; `x` are the products of
         the inputs, which may include the bias."""
-        xp, n = self.xp, self.n
+        n = self.n
         gates = self.batches.gather(x)
         if not has_bias:
             gates += self.sums
@@ -44,13 +45,13 @@ class Lstm:
         states = hidden if self.projection is None else self.call.empty((self.batches.total, self.state), x.dtype)
         before_h, before_c = self.h0, self.c0
         for a, b in self.batches.steps:
-            own = None if before_h is None else xp.matmul(before_h[: b - a], self.weight)
+            own = None if before_h is None else gemm.product(self.call, before_h[: b - a], self.weight)
             cell_before = None if before_c is None else before_c[: b - a]
             results = gates[a:b], own, cell_before, self.peep, cells[a:b], acts[a:b], hidden[a:b]
             total = (b - a) * n
             launch(self.call, "lstm_cell", total, x, *results, np.int64(n), np.int64(total), *self.kinds, self.clip)
             if self.projection is not None:
-                states[a:b] = xp.matmul(hidden[a:b], self.projection)
+                gemm.product(self.call, hidden[a:b], self.projection, out=states[a:b])
                 size = (b - a) * self.state
                 kind = np.int64(size), self.proj_kind, self.proj_clip
                 launch(self.call, "projected", size, x, states[a:b], *kind)
@@ -75,29 +76,27 @@ class Lstm:
                 size = (b - a) * self.state
                 kind = np.int64(size), self.proj_kind, self.proj_clip
                 launch(call, "projected_grad", size, out, out[a:b], dh, *kind)
-                dh = xp.matmul(dh, self.projection.T)
+                dh = gemm.product(call, dh, self.projection, ty=True)
             p = batches.steps[s - 1][0] if s else 0
             dc_before = dcells[p : p + b - a] if s else first_c[: b - a]
             saved = gates[a:b], cells_before[a:b], cell[a:b], acts[a:b], self.peep
             total = (b - a) * n
             sizes = np.int64(n), np.int64(total)
-            results = xp.ascontiguousarray(dh), dcells[a:b], dc_before, d[a:b]
+            results = dh, dcells[a:b], dc_before, d[a:b]
             launch(call, "lstm_cell_grad", total, out, *saved, *results, *sizes, *self.kinds, self.clip)
-            if s:
-                dstates[p : p + b - a] += xp.matmul(d[a:b], self.weight.T)
-            else:
-                first_h[: b - a] = xp.matmul(d[a:b], self.weight.T)
+            to = dstates[p : p + b - a] if s else first_h[: b - a]
+            gemm.product(call, d[a:b], self.weight, ty=True, beta=1.0, out=to)
         made = {
             "Input@GRAD": batches.scatter(d),
             "H0@GRAD": batches.unfirst(first_h),
             "C0@GRAD": batches.unfirst(first_c),
         }
         if call.wanted["Weight@GRAD"]:
-            made["Weight@GRAD"] = xp.matmul(batches.before(out, self.h0).T, d)
+            made["Weight@GRAD"] = gemm.product(call, batches.before(out, self.h0), d, tx=True)
         if call.wanted.get("ProjWeight@GRAD"):
-            made["ProjWeight@GRAD"] = xp.matmul(hidden.T, dstates)
+            made["ProjWeight@GRAD"] = gemm.product(call, hidden, dstates, tx=True)
         if call.wanted["Bias@GRAD"]:
-            parts = [d.sum(axis=0)]
+            parts = [reduction.reduce(call, d, [0], "Sum", 1)]
             if self.peep is not None:
                 pairs = ((1, cells_before), (2, cells_before), (3, cell))
                 parts += [(d[:, g * n : (g + 1) * n] * c).sum(axis=0) for g, c in pairs]
