@@ -62,6 +62,28 @@ _COMBINE = {
 }
 
 
+def objects(n: int):
+    """What each collective of objects gives on this rank; sizes differ."""
+    g, me = group(n), dist.get_rank()
+    if me >= n:
+        return None
+    gathered: list = ["first"]
+    dist.all_gather_object(gathered, {"rank": me, "data": "x" * (10 * me), "none": None}, g)
+    sent = [("from", me), np.arange(3 * me), ""]
+    dist.broadcast_object_list(sent, n - 1, g)
+    own = [0, 1]
+    dist.scatter_object_list(own, [[rank] * (5 * rank) for rank in range(n)] if me == 1 else None, 1, g)
+    return gathered, [sent[0], sent[1].tolist(), sent[2]], own
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_objects(three, n):
+    for rank, (gathered, sent, own) in enumerate(three.run(objects, n)[:n]):
+        assert gathered == ["first", *({"rank": r, "data": "x" * (10 * r), "none": None} for r in range(n))]
+        assert sent == [("from", n - 1), list(range(3 * (n - 1))), ""]
+        assert own == [[rank] * (5 * rank)]
+
+
 @pytest.mark.parametrize("n", [2, 3])
 @pytest.mark.parametrize("dtype", REAL)
 def test_reductions(three, n, dtype):

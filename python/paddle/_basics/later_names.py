@@ -22,10 +22,14 @@ paddle
   _later.bits: as_complex as_real bitwise_and bitwise_not bitwise_or bitwise_xor cdist
   _later.device: disable_signal_handler get_rng_state is_compiled_with_rocm set_rng_state
   _later.gradients: enable_grad is_grad_enabled set_grad_enabled
+  _later.lazy_guard: LazyGuard
   nn.functional: diag_embed
   fluid: get_flags set_flags
   _later.dtypes: bfloat16 bool complex128 complex64 dtype float16 float32 float64 float8_e4m3fn float8_e5m2
     int16 int32 int64 int8 uint8
+
+amp
+  _later.amp: decorate
 
 autograd
   _later.gradients: backward
@@ -33,6 +37,7 @@ autograd
 
 distributed
   _later.device: is_available
+  _later.objects: all_gather_object broadcast_object_list scatter_object_list
 
 device
   _later.device: get_all_custom_device_type is_compiled_with_rocm synchronize
@@ -77,15 +82,26 @@ nn.initializer
 
 nn.utils
   _later.parameters: clip_grad_norm_ clip_grad_value_ parameters_to_vector vector_to_parameters
+  _later.spectral: spectral_norm
+
+optimizer
+  _later.lbfgs: LBFGS
 
 optimizer.lr
   _later.lr: CosineAnnealingWarmRestarts CyclicLR LinearLR MultiplicativeDecay OneCycleLR
+
+profiler
+  _later.profiler: Profiler ProfilerState ProfilerTarget RecordEvent SortedKeys SummaryView export_chrome_tracing
+    export_protobuf make_scheduler
 
 signal
   _later.signal: frame istft overlap_add stft
 
 static
   fluid.optimizer: ExponentialMovingAverage
+
+text
+  _later.viterbi: ViterbiDecoder viterbi_decode
 
 vision.ops
   _later.vision_ops: RoIAlign RoIPool box_coder decode_jpeg nms prior_box read_file roi_align roi_pool

@@ -12,16 +12,16 @@ __all__ = ["hint"]
 #: Names that Paddle 2.1 to 2.6 added and that are not in `later_names.py`.
 LATER = """
 paddle
-  CustomPlace IPUPlace LazyGuard async_save audio bitwise_and_ bitwise_not_ bitwise_or_ bitwise_xor_ cast_ cauchy_
+  CustomPlace IPUPlace async_save audio bitwise_and_ bitwise_not_ bitwise_or_ bitwise_xor_ cast_ cauchy_
   clear_async_save_task_queue combinations cummax cummin diagonal_scatter digamma digamma_ equal_ erfinv frexp gcd
   gcd_ geometric_ greater_equal_ greater_than_ hub i0 i0_ i0e i1 i1e index_put index_put_
   is_compiled_with_cinn is_compiled_with_custom_device is_compiled_with_distribute is_compiled_with_ipu lcm lcm_
   less_equal_ less_than_ lgamma lgamma_ logical_and_ logical_not_ logical_or_ logical_xor_ mode multigammaln
-  multigammaln_ nextafter normal_ not_equal_ poisson polar polygamma polygamma_ profiler quantization renorm renorm_
+  multigammaln_ nextafter normal_ not_equal_ poisson polar polygamma polygamma_ quantization renorm renorm_
   select_scatter sparse t_ transpose_ where_
 
 paddle.amp
-  decorate is_bfloat16_supported is_float16_supported
+  is_bfloat16_supported is_float16_supported
 
 paddle.audio
   backends datasets features functional info load save
@@ -43,9 +43,9 @@ paddle.device.cuda
 
 paddle.distributed
   DistAttr ParallelMode Partial Placement ProcessMesh ReduceType Replicate Shard ShowClickEntry Strategy
-  all_gather_object alltoall_single broadcast_object_list destroy_process_group dtensor_from_fn gather get_backend
+  alltoall_single destroy_process_group dtensor_from_fn gather get_backend
   gloo_barrier gloo_init_parallel_env gloo_release io irecv isend load_state_dict save_state_dict
-  scatter_object_list shard_layer shard_optimizer shard_tensor to_static
+  shard_layer shard_optimizer shard_tensor to_static
 
 paddle.distributed.fleet
   CommunicateTopology HybridCommunicateGroup
@@ -76,15 +76,8 @@ paddle.nn.functional
   class_center_sample hardtanh_ leaky_relu_ margin_cross_entropy rnnt_loss
   sparse_attention thresholded_relu_
 
-paddle.nn.utils
-  spectral_norm
-
-paddle.optimizer
-  LBFGS
-
 paddle.profiler
-  Profiler ProfilerState ProfilerTarget RecordEvent SortedKeys SummaryView export_chrome_tracing export_protobuf
-  load_profiler_result make_scheduler
+  get_profiler load_profiler_result
 
 paddle.quantization
   BaseObserver BaseQuanter PTQ QAT QuantConfig quanter
@@ -99,9 +92,6 @@ paddle.static
 
 paddle.static.nn
   static_pylayer
-
-paddle.text
-  ViterbiDecoder viterbi_decode
 
 paddle.vision.models
   AlexNet DenseNet GoogLeNet InceptionV3 MobileNetV3Large MobileNetV3Small ShuffleNetV2 SqueezeNet alexnet

@@ -11,7 +11,7 @@ from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
 
 from . import building
 from .operator import Operator
-from .parameter import ParamBase
+from .parameter import ParamBase, deferring
 from .text import block_gaps, block_text, indent, message, whole
 from .variable import Parameter, Variable, isinstance_of
 
@@ -166,7 +166,10 @@ class Block:
         if not mode.in_static_mode():
             param = ParamBase(*args, **kwargs)
             if initializer is not None:  # independent of a Program's parameter of the same name
-                initializer(param, self)
+                if deferring.on:
+                    param.init_func = lambda deferred: initializer(deferred, self)
+                else:
+                    initializer(param, self)
             return param
         param = Parameter(self.program.global_block(), *args, **kwargs)
         param.stop_gradient = False

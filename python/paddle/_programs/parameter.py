@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import copy
+import threading
+from collections.abc import Callable
 
 import paddle._core as core
 from paddle._basics import mode, unique_name
 from paddle._basics.dtypes import VarType, convert_np_dtype_to_dtype_
 
 __all__: list[str] = []
+
+
+class _Deferring(threading.local):
+    """`on`: parameters that this thread creates get their values by `ParamBase.initialize` (paddle.LazyGuard)."""
+
+    on = False
+
+
+deferring = _Deferring()
 
 
 def check_parameter_shape(shape, dtype) -> None:
@@ -52,8 +63,14 @@ class ParamBase(core.Tensor):
         self.do_model_average = kwargs.get("do_model_average")
         self.need_clip = kwargs.get("need_clip", True)
         self.is_distributed = False
-        # used by layers that initialise a parameter later
-        self.init_func = None
+        # Gives a deferred parameter its values.
+        self.init_func: Callable[[ParamBase], object] | None = None
+
+    def initialize(self) -> None:
+        """Runs the initializer of a parameter that was created under `paddle.LazyGuard`; no effect on others."""
+        if self.init_func is not None:
+            self.init_func(self)
+            self.init_func = None
 
     @property
     def trainable(self) -> bool:
@@ -78,11 +95,12 @@ class ParamBase(core.Tensor):
         new = ParamBase(self.shape, self.dtype, **state)
         new.__dict__.update(copy.deepcopy(self.__dict__, memo))
         memo[id(self)] = new
-        new.copy_(self, True)
+        if self._is_initialized():
+            new.copy_(self, True)
         return new
 
     def __reduce__(self):
-        state = {"trainable": self.trainable, **self.__dict__}
+        state = {"trainable": self.trainable, **self.__dict__, "init_func": None}
         return _rebuild_parameter, (self.numpy(), self.name, state)
 
 
