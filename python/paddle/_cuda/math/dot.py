@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ..call import Call, Declined, same_dtype
-from .binary import _apply
+from .binary import apply
 from .reduction import reduce
 
 
 def _times(call: Call, x: Any, y: Any) -> Any:
     """x * y; y has the shape of x, or one element for each vector."""
-    made = _apply(call, "Times", x, y, y.shape)
+    made = apply(call, "Times", x, y, y.shape)
     if made is None:
         raise Declined
     return made
