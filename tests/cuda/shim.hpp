@@ -18,6 +18,7 @@
 #define __forceinline__ inline
 #define __shared__ static
 #define __restrict__
+#define __launch_bounds__(...)
 #define OAR_DEVICE static inline
 
 struct dim3 { unsigned x, y, z; };
@@ -162,6 +163,9 @@ static inline double erfinv(double y) {
     for (int i = 0; i < 60; i++) x -= (std::erf(x) - y) * 0.88622692545275801 * std::exp(x * x);
     return x;
 }
+
+static inline float __fdividef(float x, float y) { return x / y; }
+template <typename T> T rsqrt(T v) { return T(1) / std::sqrt(v); }
 
 static inline float half_to_float(unsigned short h) {
     int sign = h >> 15, exponent = h >> 10 & 31, fraction = h & 1023;

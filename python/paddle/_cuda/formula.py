@@ -9,7 +9,7 @@ import numpy as np
 import paddle._core as _core
 
 from .call import Call, Declined, ctype, number
-from .units import FLOATS, Unit, grid_of, instances
+from .units import FLOATS, Unit, grid_of_packs, instances
 
 # Slot names to the variable names in formulas.
 _SLOTS = {"x": "X", "y": "Y", "out": "Out", "dout": "Out@GRAD", "ddx": "DDX"}
@@ -29,13 +29,29 @@ def rows() -> dict[str, dict]:
 
 
 def _kernel(row: dict) -> str:
-    pointers = "".join(f"const T* {x}, " for x in row["inputs"])
+    inputs, name = row["inputs"], row["name"]
+    pointers = "".join(f"const T* {x}, " for x in inputs)
     params = "".join(f"typename acc<T>::type {p}, " for p in row["params"])
-    values = ", ".join([f"wide({x}[i])" for x in row["inputs"]] + row["params"])
+    loads = "".join(f"        const P p_{x} = ((const P*){x})[i];\n" for x in inputs)
+    in_pack, alone = (
+        f"narrow_to<T>::of(oar_{name}<typename acc<T>::type>({', '.join(values + row['params'])}))"
+        for values in ([f"wide(p_{x}.v[k])" for x in inputs], [f"wide({x}[i])" for x in inputs])
+    )
     return f"""{row["source"]}
-template <typename T> __global__ void row_{row["name"]}({pointers}{params}T* result, i64 n) {{
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x)
-        result[i] = narrow_to<T>::of(oar_{row["name"]}<typename acc<T>::type>({values}));
+template <typename T> __global__ void row_{name}({pointers}{params}T* result, i64 n) {{
+    typedef typename packed<T>::type P;
+    const int N = packed<T>::N;
+    i64 first = blockIdx.x * (i64)blockDim.x + threadIdx.x, step = (i64)gridDim.x * blockDim.x;
+    i64 packs = aligned({", ".join([*inputs, "result"])}) ? n / N : 0;
+#pragma unroll 1
+    for (i64 i = first; i < packs; i += step) {{
+{loads}        P r;
+#pragma unroll
+        for (int k = 0; k < N; k++) r.v[k] = {in_pack};
+        ((P*)result)[i] = r;
+    }}
+#pragma unroll 1
+    for (i64 i = packs * N + first; i < n; i += step) result[i] = {alone};
 }}
 """
 
@@ -62,7 +78,14 @@ def apply(call: Call, name: str, inputs: list, params: list[float]):
     of = np.float64 if t == "double" else np.float32
     if out.size:
         call.launch(
-            unit(name), f"row_{name}<{t}>", grid_of(out.size), 256, *inputs, *map(of, params), out, np.int64(out.size)
+            unit(name),
+            f"row_{name}<{t}>",
+            grid_of_packs(out.size, out.itemsize),
+            256,
+            *inputs,
+            *map(of, params),
+            out,
+            np.int64(out.size),
         )
     return out
 

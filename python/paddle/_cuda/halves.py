@@ -9,12 +9,23 @@ from typing import Any
 import numpy as np
 
 from .call import NUMPY_NAMES, Call, Declined, Rows, Shape
-from .units import Unit, grid_of
+from .units import Unit, grid_of_packs
 
 SOURCE = r"""
 template <typename F, typename T> __global__ void convert(const F* x, T* y, i64 n) {
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x)
-        y[i] = narrow_to<T>::of(wide(x[i]));
+    const int N = 8;
+    i64 first = blockIdx.x * (i64)blockDim.x + threadIdx.x, step = (i64)gridDim.x * blockDim.x;
+    i64 packs = aligned(x, y) ? n / N : 0;
+#pragma unroll 1
+    for (i64 i = first; i < packs; i += step) {
+        Pack<F, N> a = ((const Pack<F, N>*)x)[i];
+        Pack<T, N> b;
+#pragma unroll
+        for (int k = 0; k < N; k++) b.v[k] = narrow_to<T>::of(wide(a.v[k]));
+        ((Pack<T, N>*)y)[i] = b;
+    }
+#pragma unroll 1
+    for (i64 i = packs * N + first; i < n; i += step) y[i] = narrow_to<T>::of(wide(x[i]));
 }
 """
 _C = {"float16": "half_t", "uint16": "bf16_t", "float32": "float"}
@@ -37,7 +48,7 @@ def convert(call: Call, array, dtype: str):
     out = call.empty(x.shape, dtype)
     if x.size:
         kernel = f"convert<{_C[x.dtype.name]}, {_C[dtype]}>"
-        call.launch(UNIT, kernel, grid_of(x.size), 256, x, out, np.int64(x.size))
+        call.launch(UNIT, kernel, grid_of_packs(x.size, 2), 256, x, out, np.int64(x.size))
     return out
 
 

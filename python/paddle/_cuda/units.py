@@ -61,6 +61,10 @@ template <> struct narrow_to<bf16_t> {
     }
 };
 
+// 1 / v for v that is neither very large nor denormal.
+__device__ __forceinline__ float reciprocal(float v) { return __fdividef(1.0f, v); }
+__device__ __forceinline__ double reciprocal(double v) { return 1.0 / v; }
+
 struct Sum {
     template <typename A> static __device__ __forceinline__ A none(A) { return A(0); }
     template <typename A> static __device__ __forceinline__ A join(A a, A b) { return a + b; }
@@ -79,21 +83,75 @@ struct Min {
     template <typename A> static __device__ __forceinline__ A join(A a, A b) { return b < a || b != b ? b : a; }
 };
 
-// Reduction over all threads of a block; every thread gets the result. Blocks are whole warps.
+// Reduction over the threads of a warp, in a fixed order; every thread gets the result.
+template <typename Op, typename A> __device__ __forceinline__ A warp_join(A v) {
+    for (int d = 16; d > 0; d >>= 1) v = Op::join(v, __shfl_xor_sync(0xffffffffu, v, d));
+    return v;
+}
+
+// The same over all threads of a block. Blocks are whole warps.
 template <typename Op, typename A> __device__ A block_join(A v) {
     __shared__ A parts[32];
-    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
-    for (int d = 16; d > 0; d >>= 1) v = Op::join(v, __shfl_down_sync(0xffffffffu, v, d));
-    if (lane == 0) parts[warp] = v;
+    int lane = threadIdx.x & 31, warps = blockDim.x >> 5;
+    v = warp_join<Op>(v);
+    if (warps == 1) return v;
+    if (lane == 0) parts[threadIdx.x >> 5] = v;
     __syncthreads();
-    if (threadIdx.x == 0) {
-        for (int w = 1; w < warps; w++) v = Op::join(v, parts[w]);
-        parts[0] = v;
-    }
-    __syncthreads();
-    v = parts[0];
+    v = warp_join<Op>(lane < warps ? parts[lane] : Op::none(parts[0]));
     __syncthreads();
     return v;
+}
+
+// The same over groups of threads: one, a warp, or the block.
+template <typename Op, typename A> __device__ __forceinline__ A group_join(A v, int group) {
+    return group == 1 ? v : group == 32 ? warp_join<Op>(v) : block_join<Op>(v);
+}
+
+// N elements that are loaded and stored together, 16 bytes an instruction.
+template <typename T, int N> struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack { T v[N]; };
+template <typename T> struct packed {
+    static const int N = 16 / sizeof(T);
+    typedef Pack<T, N> type;
+};
+
+template <int N, typename T> __device__ __forceinline__ Pack<T, N> read_pack(const T* from) {
+    return *(const Pack<T, N>*)from;
+}
+template <int N, typename T> __device__ __forceinline__ void write_pack(T* to, const Pack<T, N>& p) {
+    *(Pack<T, N>*)to = p;
+}
+
+// N columns of a row of a tile of 32 * N columns: adjacent ones (a pack), or every 32nd of those that exist.
+template <bool Whole, int N> struct columns {
+    static __device__ __forceinline__ i64 first(i64 tile, int lane) { return tile * 32 * N + lane * (Whole ? N : 1); }
+    static __device__ __forceinline__ i64 at(i64 first, int k) { return first + k * (Whole ? 1 : 32); }
+    template <typename T> static __device__ __forceinline__ Pack<T, N> read(const T* row, i64 first, i64 n) {
+        Pack<T, N> p;
+        if (Whole) {
+            p = read_pack<N>(row + first);
+        } else {
+#pragma unroll
+            for (int k = 0; k < N; k++) p.v[k] = row[at(first, k) < n ? at(first, k) : first];
+        }
+        return p;
+    }
+};
+
+// Rows in registers (see rows_in_registers): a thread keeps E elements, a row has G threads (0: the block).
+template <int E, int G> struct row_threads {
+    static const int most = G ? 128 : E == 8 ? 1024 : 512, blocks = G ? 4 : E == 8 ? 1 : 2;
+};
+
+// Whether all addresses are those of packs.
+__device__ __forceinline__ bool aligned() { return true; }
+template <typename T, typename... Rest> __device__ __forceinline__ bool aligned(const T* at, Rest... rest) {
+    return (unsigned long long)at % 16 == 0 && aligned(rest...);
+}
+
+// Element i of a tensor of n elements meets element i / inner % middle of one that is repeated.
+__device__ __forceinline__ i64 repeated(i64 i, i64 n, i64 middle, i64 inner) {
+    if (n > 0x7fffffff) return i / inner % middle;
+    return (unsigned)i / (unsigned)inner % (unsigned)middle;
 }
 """
 
@@ -123,6 +181,40 @@ def instances(kernel: str, *choices: Mapping[Any, str] | tuple[str, ...]) -> tup
 def grid_of(n: int, block: int = 256, most: int = 65535) -> int:
     """The number of blocks for `n` elements of a grid-stride kernel."""
     return max(1, min(-(-n // block), most))
+
+
+def grid_of_packs(n: int, itemsize: int, block: int = 256) -> int:
+    """The number of blocks for `n` elements that are processed by packs of 16 bytes, one for each thread."""
+    return grid_of(-(-n * itemsize // 16), block, (1 << 31) - 1)
+
+
+#: types of kernels that keep rows in registers; elements that a thread keeps, and threads of a row (0: the block)
+IN_REGISTERS = {"float32": "float", "float16": "half_t", "uint16": "bf16_t"}
+KEPT = ("8, 32", "16, 32", "32, 32", "16, 0")
+#: of kernels that keep two operands
+KEPT_PAIRS = ("8, 32", "16, 32", "8, 0")
+
+
+def rows_in_registers(rows: int, n: int, array: Any, kinds: tuple[str, ...] = KEPT) -> tuple[str, int, int] | None:
+    """For kernels that keep rows of `n` elements in registers: one of the kinds, grid and block; None if rows are too
+    long, not whole packs, or of another type."""
+    if array.dtype.name not in IN_REGISTERS or n > 8 * 1024 or n * array.itemsize % 16:
+        return None
+    for kind in kinds:
+        kept, threads = map(int, kind.split(", "))
+        if threads and n <= kept * threads:
+            return kind, grid_of(rows, 4, (1 << 31) - 1), 128
+    return kinds[-1], grid_of(rows, 1, (1 << 31) - 1), -(-n // (32 * kept)) * 32
+
+
+def groups_of_threads(runs: int, n: int, inner: int = 1) -> tuple[int, int, int]:
+    """For kernels whose threads walk along runs of `n` elements, `inner` apart: the threads of a run (one, a warp or
+    the block), grid and block. Adjacent threads read adjacent elements."""
+    if inner >= 32 or n <= 8:
+        return 1, grid_of(runs, 128, (1 << 31) - 1), 128
+    if n <= 1024:
+        return 32, grid_of(runs, 8, (1 << 31) - 1), 256
+    return 256, grid_of(runs, 1, (1 << 31) - 1), 256
 
 
 def block_of(n: int) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import strided
 from ..call import Call, Declined, ctype, same_dtype
-from ..units import FLOATS, INTEGERS, Unit, grid_of, instances
+from ..units import FLOATS, INTEGERS, Unit, grid_of_packs, instances
 from . import elementwise
 
 SOURCE = r"""
@@ -22,14 +22,37 @@ struct Over { template <typename A> static __device__ __forceinline__ A of(A x, 
 struct Larger { template <typename A> static __device__ __forceinline__ A of(A x, A y) { return y > x ? y : x; } };
 struct Smaller { template <typename A> static __device__ __forceinline__ A of(A x, A y) { return y < x ? y : x; } };
 
+template <typename T, typename Op> __device__ __forceinline__ T joined(T x, T y) {
+    typedef typename acc<T>::type A;
+    return narrow_to<T>::of(Op::of(A(wide(x)), A(wide(y))));
+}
+
 // y is repeated: element i of x meets i / inner % middle of y; `middle` is n where the shapes are equal.
 template <typename T, typename Op> __global__ void binary(const T* x, const T* y, T* out, i64 n, i64 middle,
                                                           i64 inner) {
-    typedef typename acc<T>::type A;
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
-        i64 at = middle == n ? i : i / inner % middle;
-        out[i] = narrow_to<T>::of(Op::of(A(wide(x[i])), A(wide(y[at]))));
+    typedef typename packed<T>::type P;
+    const int N = packed<T>::N;
+    i64 first = blockIdx.x * (i64)blockDim.x + threadIdx.x, step = (i64)gridDim.x * blockDim.x;
+    // A pack of x meets a pack of y, or one element.
+    bool same = middle == n, row = inner == 1 && middle % N == 0, column = middle == 1 || inner % N == 0;
+    i64 packs = aligned(x, out) && ((same || row) && aligned(y) || column) ? n / N : 0;
+#pragma unroll 1
+    for (i64 i = first; i < packs; i += step) {
+        P a = ((const P*)x)[i], b;
+        if (same || row) {
+            b = ((const P*)y)[same ? i : repeated(i, n, middle / N, 1)];
+        } else {
+            T one = y[middle == 1 ? 0 : repeated(i, n, middle, inner / N)];
+#pragma unroll
+            for (int k = 0; k < N; k++) b.v[k] = one;
+        }
+#pragma unroll
+        for (int k = 0; k < N; k++) a.v[k] = joined<T, Op>(a.v[k], b.v[k]);
+        ((P*)out)[i] = a;
     }
+#pragma unroll 1
+    for (i64 i = packs * N + first; i < n; i += step)
+        out[i] = joined<T, Op>(x[i], y[same ? i : repeated(i, n, middle, inner)]);
 }
 """
 TYPES = {**FLOATS, **INTEGERS}
@@ -65,7 +88,8 @@ def apply(call: Call, join: str, x, y, seen: tuple[int, ...], out=None):
         return None
     out = call.empty(x.shape, x.dtype) if out is None else out
     numbers = (np.int64(n) for n in (x.size, *sizes))
-    call.launch(UNIT, f"binary<{ctype(x, TYPES)}, {join}>", grid_of(x.size), 256, x, y, out, *numbers)
+    kernel, grid = f"binary<{ctype(x, TYPES)}, {join}>", grid_of_packs(x.size, x.itemsize)
+    call.launch(UNIT, kernel, grid, 256, x, y, out, *numbers)
     return out
 
 

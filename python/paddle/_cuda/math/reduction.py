@@ -9,34 +9,54 @@ import numpy as np
 
 from .. import formula, halves, strided
 from ..call import Call, Declined, ctype
-from ..units import TYPES, Unit, block_of, grid_of, instances
+from ..units import TYPES, Unit, grid_of, groups_of_threads, instances
 
 # Elements reduced by one block: a long run is reduced in chunks of this size, then over the chunks.
 CHUNK = 16384
-# Elements reduced by one thread where a middle dimension is reduced to few results.
-COLUMN = 256
-_FEW = 1 << 16
+# Blocks that keep all multiprocessors busy: columns are divided into chunks until there are as many.
+BLOCKS = 1024
+# Rows of a chunk of columns at least: each of 8 warps takes every eighth.
+_ROWS = 32
 
 SOURCE = r"""
-// Chunk c of run r: x[r * n + c * chunk ..]; the last dimension is reduced.
-template <typename T, typename Op> __global__ void reduce_last(const T* x, T* out, i64 runs, i64 n, i64 chunk,
-                                                               i64 chunks, typename acc<T>::type divisor) {
+// Chunk c of run r, x[r * n + c * chunk ..], for a group of threads; the last dimension is reduced. A chunk of a run is
+// whole packs, or packs are not used.
+template <typename T, typename O, typename Op>
+__global__ void reduce_last(const T* x, O* out, i64 runs, i64 n, i64 chunk, i64 chunks, typename acc<T>::type divisor,
+                            int group) {
     typedef typename acc<T>::type A;
-    for (i64 b = blockIdx.x; b < runs * chunks; b += gridDim.x) {
-        i64 from = b / chunks * n + b % chunks * chunk;
-        i64 left = n - b % chunks * chunk;
-        i64 count = left < chunk ? left : chunk;
-        A v = Op::none(A(wide(x[from])));
-        for (i64 i = threadIdx.x; i < count; i += blockDim.x) v = Op::join(v, A(wide(x[from + i])));
-        v = block_join<Op>(v);
-        if (threadIdx.x == 0) out[b] = narrow_to<T>::of(v / divisor);
+    const int N = packed<T>::N;
+    bool whole = n % N == 0 && chunk % N == 0 && aligned(x);
+    i64 each = blockDim.x / group, lane = threadIdx.x % group, count = runs * chunks;
+    for (i64 b = blockIdx.x * each + threadIdx.x / group; b < count; b += gridDim.x * each) {
+        i64 first = chunks == 1 ? 0 : b % chunks * chunk, left = n - first < chunk ? n - first : chunk;
+        const T* from = x + (chunks == 1 ? b : b / chunks) * n + first;
+        A v = Op::none(A(wide(from[0])));
+        if (whole) {
+            A sums[N];
+#pragma unroll
+            for (int k = 0; k < N; k++) sums[k] = v;
+#pragma unroll 4
+            for (int i = (int)lane; i < (int)(left / N); i += group) {
+                Pack<T, N> p = ((const Pack<T, N>*)from)[i];
+#pragma unroll
+                for (int k = 0; k < N; k++) sums[k] = Op::join(sums[k], A(wide(p.v[k])));
+            }
+            v = sums[0];
+#pragma unroll
+            for (int k = 1; k < N; k++) v = Op::join(v, sums[k]);
+        } else {
+            for (i64 i = lane; i < left; i += group) v = Op::join(v, A(wide(from[i])));
+        }
+        v = group_join<Op>(v, group);
+        if (lane == 0) out[b] = narrow_to<O>::of(v / divisor);
     }
 }
 
 // The middle of three dimensions is reduced in chunks, by a thread for each result: out [outer, chunks, inner].
-template <typename T, typename Op> __global__ void reduce_middle(const T* x, T* out, i64 outer, i64 n, i64 inner,
-                                                                 i64 chunk, i64 chunks,
-                                                                 typename acc<T>::type divisor) {
+template <typename T, typename O, typename Op>
+__global__ void reduce_middle(const T* x, O* out, i64 outer, i64 n, i64 inner, i64 chunk, i64 chunks,
+                              typename acc<T>::type divisor) {
     typedef typename acc<T>::type A;
     i64 results = outer * chunks * inner;
     for (i64 r = blockIdx.x * (i64)blockDim.x + threadIdx.x; r < results; r += (i64)gridDim.x * blockDim.x) {
@@ -44,13 +64,65 @@ template <typename T, typename Op> __global__ void reduce_middle(const T* x, T* 
         const T* from = x + (r / (chunks * inner) * n + first) * inner + r % inner;
         A v = Op::none(A(wide(from[0])));
         for (i64 i = 0; i < count; i++) v = Op::join(v, A(wide(from[i * inner])));
-        out[r] = narrow_to<T>::of(v / divisor);
+        out[r] = narrow_to<O>::of(v / divisor);
     }
+}
+
+// Rows first + warp, first + warp + 8, .. < end of N columns; the results of the tile.
+template <bool Whole, typename Op, int N, typename T, typename O, typename A>
+__device__ __forceinline__ void join_rows(const T* x, O* out, i64 tile, i64 first, i64 end, i64 inner, A divisor) {
+    typedef columns<Whole, N> C;
+    __shared__ A parts[8][32][N];
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    i64 column = C::first(tile, lane);
+    A v[N];
+    if (column < inner) {
+        Pack<T, N> p = C::read(x + first * inner, column, inner);
+#pragma unroll
+        for (int k = 0; k < N; k++) v[k] = Op::none(A(wide(p.v[k])));
+#pragma unroll 4
+        for (i64 r = first + warp; r < end; r += 8) {
+            p = C::read(x + r * inner, column, inner);
+#pragma unroll
+            for (int k = 0; k < N; k++) v[k] = Op::join(v[k], A(wide(p.v[k])));
+        }
+#pragma unroll
+        for (int k = 0; k < N; k++) parts[warp][lane][k] = v[k];
+    }
+    __syncthreads();
+    if (warp || column >= inner) return;
+    for (int w = 1; w < 8; w++)
+#pragma unroll
+        for (int k = 0; k < N; k++) v[k] = Op::join(v[k], parts[w][lane][k]);
+#pragma unroll
+    for (int k = 0; k < N; k++)
+        if (C::at(column, k) < inner) out[C::at(column, k)] = narrow_to<O>::of(v[k] / divisor);
+}
+
+// The same for long rows: a block takes a tile of columns, a warp every eighth row of a chunk.
+// Blocks: tiles * outer, chunks.
+template <typename T, typename O, typename Op>
+__global__ void reduce_columns(const T* x, O* out, i64 n, i64 inner, i64 chunk, i64 tiles,
+                               typename acc<T>::type divisor) {
+    const int N = packed<T>::N;
+    i64 tile = blockIdx.x % tiles, o = blockIdx.x / tiles, first = blockIdx.y * chunk;
+    i64 end = first + chunk < n ? first + chunk : n;
+    x += o * n * inner;
+    out += (o * gridDim.y + blockIdx.y) * inner;
+    if (inner % N == 0 && aligned(x))
+        join_rows<true, Op, N>(x, out, tile, first, end, inner, divisor);
+    else
+        join_rows<false, Op, N>(x, out, tile, first, end, inner, divisor);
 }
 """
 _OPS = {"reduce_sum": "Sum", "reduce_mean": "Sum", "reduce_prod": "Prod", "reduce_max": "Max", "reduce_min": "Min"}
 _JOINS = ("Sum", "Prod", "Max", "Min")
-UNIT = Unit("reduction", SOURCE, instances("reduce_last", TYPES, _JOINS) + instances("reduce_middle", TYPES, _JOINS))
+# Types of operand and result: partial results of 16-bit types are float32, so that they are rounded once.
+_PAIRS = tuple(f"{t}, {t}" for t in TYPES.values()) + tuple(
+    pair for t in ("half_t", "bf16_t") for pair in (f"{t}, float", f"float, {t}")
+)
+_KERNELS = ("reduce_last", "reduce_middle", "reduce_columns")
+UNIT = Unit("reduction", SOURCE, sum((instances(kernel, _PAIRS, _JOINS) for kernel in _KERNELS), ()))
 
 
 def _divisor(t: str, value: float):
@@ -58,71 +130,72 @@ def _divisor(t: str, value: float):
     return kind(value)
 
 
-def _last(call: Call, x, runs: int, n: int, join: str, divisor: float):
-    """`x` as [runs, n] reduced to [runs]; a 16-bit type is not chunked, so that it is rounded once."""
+def _place(call: Call, x, count: int, dtype: Any, is_last: bool):
+    """Memory of results, float32 for partial ones of 16-bit types; and the C types of operand and result."""
     t = ctype(x)
-    chunks = 1 if t in ("half_t", "bf16_t") else -(-n // CHUNK)
-    last = chunks == 1
-    out = call.empty((runs * chunks,), x.dtype)
-    size = n if last else CHUNK
-    call.launch(
-        UNIT,
-        f"reduce_last<{t}, {join}>",
-        grid_of(runs * chunks, 1),
-        block_of(size),
-        x,
-        out,
-        np.int64(runs),
-        np.int64(n),
-        np.int64(size),
-        np.int64(chunks),
-        _divisor(t, divisor if last else 1),
-    )
-    return out if last else _last(call, out, runs, chunks, join, divisor)
+    out = call.empty((count,), dtype if is_last else "float32" if t in ("half_t", "bf16_t") else x.dtype)
+    return out, t, f"{t}, {ctype(out)}"
+
+
+def _last(call: Call, x, runs: int, n: int, join: str, divisor: float, dtype: Any):
+    """`x` as [runs, n] reduced to [runs]."""
+    chunks = -(-n // CHUNK)
+    size = n if chunks == 1 else CHUNK
+    out, t, types = _place(call, x, runs * chunks, dtype, chunks == 1)
+    group, grid, block = groups_of_threads(runs * chunks, size)
+    numbers = (*map(np.int64, (runs, n, size, chunks)), _divisor(t, divisor if chunks == 1 else 1), np.int32(group))
+    call.launch(UNIT, f"reduce_last<{types}, {join}>", grid, block, x, out, *numbers)
+    return out if chunks == 1 else _last(call, out, runs, chunks, join, divisor, dtype)
 
 
 def _axes(attrs: dict, rank: int) -> list[int]:
     return list(range(rank)) if attrs["reduce_all"] else sorted({d % rank for d in attrs["dim"]})
 
 
-def reduce(call: Call, x, axes: list[int], join: str, divisor: float):
-    """`x` reduced over `axes`, flat."""
-    t = ctype(x)
+def reduce(call: Call, x, axes: list[int], join: str, divisor: float, dtype: Any = None):
+    """`x` reduced over `axes`, flat; `dtype`: of the result, by default that of x."""
+    ctype(x)
     if x.size == 0 or not axes:
         raise Declined
-    if axes != list(range(axes[0], axes[-1] + 1)):
-        kept = [i for i in range(x.ndim) if i not in axes]
-        x = strided.transposed(call, x, kept + axes)
-        axes = list(range(len(kept), x.ndim))
+    dtype = x.dtype if dtype is None else dtype
+    adjacent = next(i for i in range(len(axes)) if axes[-1] - axes[i] == len(axes) - 1 - i)
+    if adjacent:  # the last axes that follow each other first, then the others
+        last, shape = axes[adjacent:], x.shape
+        part = reduce(call, x, last, join, 1, "float32" if x.dtype.name in halves.HALVES else x.dtype)
+        part = part.reshape(shape[: last[0]] + shape[last[-1] + 1 :])
+        return reduce(call, part, axes[:adjacent], join, divisor, dtype)
     outer = math.prod(x.shape[: axes[0]])
     n, inner = math.prod(x.shape[axes[0] : axes[-1] + 1]), math.prod(x.shape[axes[-1] + 1 :])
-    in_parallel = n > (CHUNK if inner == 1 else COLUMN) and outer * inner < _FEW
-    if in_parallel and t in ("half_t", "bf16_t"):
-        # Partial results keep float32, so that the result is rounded once.
-        wide = halves.convert(call, x, "float32").reshape(outer, n, inner)
-        return halves.convert(call, reduce(call, wide, [1], join, divisor), x.dtype.name)
     if inner == 1:
-        return _last(call, x, outer, n, join, divisor)
-    return _middle(call, x, (outer, n, inner), join, divisor)
+        return _last(call, x, outer, n, join, divisor, dtype)
+    return _middle(call, x, (outer, n, inner), join, divisor, dtype)
 
 
-def _middle(call: Call, x, sizes: tuple[int, int, int], join: str, divisor: float):
+def columns_in_chunks(n: int, blocks: int, least: int) -> tuple[int, int]:
+    """The rows of a chunk (a multiple of `least`) and the number of chunks for columns of `n` rows, of which `blocks`
+    blocks take a chunk."""
+    size = max(-(-n // max(1, BLOCKS // blocks)), -(-n // 65535))
+    size = -(-size // least) * least
+    return size, -(-n // size)
+
+
+def _middle(call: Call, x, sizes: tuple[int, int, int], join: str, divisor: float, dtype: Any):
     """`x` as [outer, n, inner] reduced to [outer, inner], flat; long columns in chunks, and then over the chunks."""
-    (outer, n, inner), t = sizes, ctype(x)
-    size = COLUMN if n > COLUMN and outer * inner < _FEW and t not in ("half_t", "bf16_t") else n
-    chunks = -(-n // size)
-    out = call.empty((outer * chunks * inner,), x.dtype)
-    call.launch(
-        UNIT,
-        f"reduce_middle<{t}, {join}>",
-        grid_of(outer * chunks * inner),
-        256,
-        x,
-        out,
-        *map(np.int64, (outer, n, inner, size, chunks)),
-        _divisor(t, divisor if chunks == 1 else 1),
-    )
-    return out if chunks == 1 else _middle(call, out, (outer, chunks, inner), join, divisor)
+    outer, n, inner = sizes
+    pack = 16 // x.itemsize
+    tiled = inner >= 16 * pack
+    tiles = -(-inner // (32 * pack))
+    size, chunks = columns_in_chunks(n, outer * tiles if tiled else -(-outer * inner // 256), _ROWS)
+    out, t, types = _place(call, x, outer * chunks * inner, dtype, chunks == 1)
+    by = _divisor(t, divisor if chunks == 1 else 1)
+    if tiled:
+        grid, numbers = (tiles * outer, chunks), map(np.int64, (n, inner, size, tiles))
+        call.launch(UNIT, f"reduce_columns<{types}, {join}>", grid, 256, x, out, *numbers, by)
+    else:
+        numbers = map(np.int64, (outer, n, inner, size, chunks))
+        grid = grid_of(outer * chunks * inner, 256, (1 << 31) - 1)
+        call.launch(UNIT, f"reduce_middle<{types}, {join}>", grid, 256, x, out, *numbers, by)
+    return out if chunks == 1 else _middle(call, out, (outer, chunks, inner), join, divisor, dtype)
 
 
 # Integers without an instance of the kernels.

@@ -32,26 +32,61 @@ template <typename T> struct Piece {
     __device__ T* at(int slot) const { return (T*)table[slot * count + tensor]; }
 };
 
+// `step` of each element of S tensors, the first of which is read only: the others get the values that it changes.
+template <int S, typename T, typename F>
+__device__ __forceinline__ void update(const Piece<T>& own, T* const (&tensors)[S], F step) {
+    const int N = packed<T>::N;
+    i64 packs = (own.end - own.from) / N;
+#pragma unroll
+    for (int s = 0; s < S; s++)
+        if (!aligned(tensors[s] + own.from)) packs = 0;
+#pragma unroll 2
+    for (i64 j = own.from + threadIdx.x * N; j < own.from + packs * N; j += blockDim.x * N) {
+        Pack<T, N> all[S];
+#pragma unroll
+        for (int s = 0; s < S; s++) all[s] = read_pack<N>(tensors[s] + j);
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            T one[S];
+#pragma unroll
+            for (int s = 0; s < S; s++) one[s] = all[s].v[k];
+            step(one);
+#pragma unroll
+            for (int s = 1; s < S; s++) all[s].v[k] = one[s];
+        }
+#pragma unroll
+        for (int s = 1; s < S; s++) write_pack<N>(tensors[s] + j, all[s]);
+    }
+    for (i64 i = own.from + packs * N + threadIdx.x; i < own.end; i += blockDim.x) {
+        T one[S];
+#pragma unroll
+        for (int s = 0; s < S; s++) one[s] = tensors[s][i];
+        step(one);
+#pragma unroll
+        for (int s = 1; s < S; s++) tensors[s][i] = one[s];
+    }
+}
+
 // Slots: parameter, gradient, learning rate.
 template <typename T> __global__ void sgd_all(const i64* table, const i64* sizes, const i64* pieces, i64 count,
                                               i64 piece) {
     Piece<T> own(table, sizes, pieces, count, piece);
-    T *param = own.at(0), *grad = own.at(1), step = -own.at(2)[0];
-    for (i64 i = own.from + threadIdx.x; i < own.end; i += blockDim.x) param[i] = fma(step, grad[i], param[i]);
+    T step = -own.at(2)[0];
+    T* const tensors[2] = {own.at(1), own.at(0)};
+    update(own, tensors, [=](T* e) { e[1] = fma(step, e[0], e[1]); });
 }
 
 // Slots: parameter, gradient, learning rate, velocity.
 template <typename T> __global__ void momentum_all(const i64* table, const i64* sizes, const i64* pieces, i64 count,
                                                    i64 piece, T mu, T rescale, T decay, int nesterov) {
     Piece<T> own(table, sizes, pieces, count, piece);
-    T *param = own.at(0), *grad = own.at(1), rate = own.at(2)[0], *velocity = own.at(3);
-    for (i64 i = own.from + threadIdx.x; i < own.end; i += blockDim.x) {
-        T g = grad[i] * rescale;
-        g = g + decay * param[i];
-        T v = mu * velocity[i] + g;
-        velocity[i] = v;
-        param[i] = param[i] - rate * (nesterov ? g + mu * v : v);
-    }
+    T rate = own.at(2)[0];
+    T* const tensors[3] = {own.at(1), own.at(0), own.at(3)};
+    update(own, tensors, [=](T* e) {
+        T g = e[0] * rescale + decay * e[1], v = mu * e[2] + g;
+        e[2] = v;
+        e[1] = e[1] - rate * (nesterov ? g + mu * v : v);
+    });
 }
 
 // Slots: parameter, gradient, learning rate, first and second moment, powers of beta1 and beta2. A parameter is
@@ -59,17 +94,15 @@ template <typename T> __global__ void momentum_all(const i64* table, const i64* 
 template <typename T> __global__ void adam_all(const i64* table, const i64* sizes, const i64* pieces, const T* factors,
                                                i64 count, i64 piece, T beta1, T beta2, T epsilon) {
     Piece<T> own(table, sizes, pieces, count, piece);
-    T *param = own.at(0), *grad = own.at(1), *first = own.at(3), *second = own.at(4);
     T left = sqrt(T(1) - own.at(6)[0]), factor = factors[own.tensor];
     T step = own.at(2)[0] * (left / (T(1) - own.at(5)[0])), small = epsilon * left;
-    for (i64 i = own.from + threadIdx.x; i < own.end; i += blockDim.x) {
-        T g = grad[i];
-        T m = fma(beta1, first[i], (T(1) - beta1) * g);
-        T v = fma(beta2, second[i], (T(1) - beta2) * g * g);
-        first[i] = m;
-        second[i] = v;
-        param[i] = factor * param[i] - step * (m / (sqrt(v) + small));
-    }
+    T* const tensors[4] = {own.at(1), own.at(0), own.at(3), own.at(4)};
+    update(own, tensors, [=](T* e) {
+        T g = e[0], m = fma(beta1, e[2], (T(1) - beta1) * g), v = fma(beta2, e[3], (T(1) - beta2) * g * g);
+        e[2] = m;
+        e[3] = v;
+        e[1] = factor * e[1] - step * (m / (sqrt(v) + small));
+    });
 }
 // The powers, after all blocks have read them.
 template <typename T> __global__ void adam_all_powers(const i64* table, i64 count, T beta1, T beta2) {

@@ -64,23 +64,43 @@ template <typename I> __global__ void random_integers(I* out, i64 n, unsigned lo
     }
 }
 
-// out = mask ? x * factor : 0, where an element is dropped with probability p.
+// out = mask ? x * factor : 0, where an element is dropped with probability p. Four elements share a call of philox.
 template <typename T> __global__ void dropout(const T* x, T* out, unsigned char* mask, i64 n, unsigned long long seed,
                                               float p, typename acc<T>::type factor) {
     typedef typename acc<T>::type A;
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
+    bool whole = aligned(x, out, mask);
+    for (i64 j = blockIdx.x * (i64)blockDim.x + threadIdx.x; 4 * j < n; j += (i64)gridDim.x * blockDim.x) {
         unsigned r[4];
-        philox(seed, (unsigned long long)i, r);
-        bool keep = unit(r, 0.0f) >= p;
-        mask[i] = keep;
-        out[i] = narrow_to<T>::of(keep ? A(wide(x[i])) * factor : A(0));
+        philox(seed, (unsigned long long)j, r);
+        Pack<T, 4> v;
+        Pack<unsigned char, 4> kept;
+        bool all = whole && 4 * j + 4 <= n;
+        if (all) v = read_pack<4>(x + 4 * j);
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            i64 i = 4 * j + k;
+            if (i >= n) break;
+            kept.v[k] = unit(r + k, 0.0f) >= p;
+            v.v[k] = narrow_to<T>::of(kept.v[k] ? A(wide(all ? v.v[k] : x[i])) * factor : A(0));
+            if (!all) mask[i] = kept.v[k], out[i] = v.v[k];
+        }
+        if (all) write_pack<4>(mask + 4 * j, kept), write_pack<4>(out + 4 * j, v);
     }
 }
 
 template <typename T> __global__ void dropout_grad(const T* d, const unsigned char* mask, T* out, i64 n,
                                                    typename acc<T>::type divisor) {
     typedef typename acc<T>::type A;
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x)
+    i64 first = blockIdx.x * (i64)blockDim.x + threadIdx.x, step = (i64)gridDim.x * blockDim.x;
+    i64 packs = aligned(d, out, mask) ? n / 4 : 0;
+    for (i64 j = first; j < packs; j += step) {
+        Pack<T, 4> v = read_pack<4>(d + 4 * j);
+        Pack<unsigned char, 4> kept = read_pack<4>(mask + 4 * j);
+#pragma unroll
+        for (int k = 0; k < 4; k++) v.v[k] = narrow_to<T>::of(kept.v[k] ? A(wide(v.v[k])) / divisor : A(0));
+        write_pack<4>(out + 4 * j, v);
+    }
+    for (i64 i = packs * 4 + first; i < n; i += step)
         out[i] = narrow_to<T>::of(mask[i] ? A(wide(d[i])) / divisor : A(0));
 }
 """
@@ -163,6 +183,10 @@ def _permutation(call: Call) -> dict:
     return {"Out": call.xp.argsort(uniforms(call, out.shape), kind="stable").astype(out.dtype)}
 
 
+def _grid_of_fours(n: int) -> int:
+    return grid_of(-(-n // 4), 256, (1 << 31) - 1)
+
+
 def _dropout(call: Call) -> dict:
     x, a = call.array("X"), call.attrs
     p, up = float(a["dropout_prob"]), a["dropout_implementation"] == "upscale_in_train"
@@ -179,7 +203,7 @@ def _dropout(call: Call) -> dict:
     factor = np.float64(factor) if t == "double" else np.float32(factor)  # type: ignore[assignment]
     if x.size:
         numbers = (np.int64(x.size), seed, np.float32(p), factor)
-        call.launch(UNIT, f"dropout<{t}>", grid_of(x.size), 256, x, out, mask, *numbers)
+        call.launch(UNIT, f"dropout<{t}>", _grid_of_fours(x.size), 256, x, out, mask, *numbers)
     return {"Out": out, "Mask": mask}
 
 
@@ -195,7 +219,7 @@ def _dropped(call: Call) -> dict:
     divisor = (1 - p if p != 1 else float("inf")) if scaled else 1.0
     divisor = np.float64(divisor) if t == "double" else np.float32(divisor)  # type: ignore[assignment]
     if d.size:
-        call.launch(UNIT, f"dropout_grad<{t}>", grid_of(d.size), 256, d, mask, out, np.int64(d.size), divisor)
+        call.launch(UNIT, f"dropout_grad<{t}>", _grid_of_fours(d.size), 256, d, mask, out, np.int64(d.size), divisor)
     return {"X@GRAD": out}
 
 
