@@ -22,6 +22,9 @@ BEGIN, END = "<!-- begin: written by docs/_ext/flags_table.py -->", "<!-- end --
 EFFECTS = {
     "FLAGS_check_nan_inf": "checks every operator's outputs for NaN and infinities; an error names the operator",
     "FLAGS_selected_gpus": "the GPU of this process; the launcher sets it",
+    "FLAGS_cudnn_deterministic": "convolutions by algorithms of cuDNN whose sums have a fixed order, and no others",
+    "FLAGS_cudnn_exhaustive_search": "algorithms of cuDNN are chosen by their measured times",
+    "FLAGS_conv_workspace_size_limit": "megabytes of memory that an algorithm of cuDNN may use",
     "FLAGS_rpc_deadline": "milliseconds that a trainer waits for a server in one attempt",
     "FLAGS_rpc_retry_times": "further attempts after the first",
     "FLAGS_communicator_max_merge_var_num": "gradients that the communicator merges into one message",
@@ -51,6 +54,7 @@ VARIABLES = {
         "OAR_SIMD": "highest instruction set: `baseline`, `avx2`, `avx512`, `amx` (default: the processor's)",
         "OAR_JIT_STRICT": "`1`: to_static raises for code that it cannot translate (default: a warning)",
         "OAR_CUDA_RECIPES": "`0`: all launches on a CUDA device go through Python (default: known ones are replayed)",
+        "OAR_CUDA_CUDNN": "`0`: convolutions on a CUDA device do not use cuDNN (default: where it is installed)",
         "OAR_PLAN_PASSES": "passes over compiled Programs: `none`, `all`, or names with commas (default: `all`)",
         "OAR_CACHE": "folder of downloads (default: `~/.cache/paddle`)",
         "PADDLE_HOME": "the same, where OAR_CACHE is not set",
