@@ -32,11 +32,13 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture
 def gpu():
-    """CUDAPlace(0) is a GPU; skips if there is none."""
+    """CUDAPlace(0) is a GPU, whose convolutions do not use TF32; skips if there is none."""
     from paddle import _cuda
 
     found = _cuda.runtime()
     if found is None:
         pytest.skip(f"no GPU: {_cuda.reason()}")
+    _cuda.allow_tf32_convolutions(False)
     _cuda.use(found.machine)  # every test is warned again
-    return found.machine
+    yield found.machine
+    _cuda.allow_tf32_convolutions(True)
