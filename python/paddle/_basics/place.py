@@ -160,7 +160,8 @@ def get_cublas_switch() -> bool:
 
 
 def set_cudnn_switch(allowed: bool) -> None:
-    """Whether convolutions of float32 on CUDA devices may round their operands to TF32 (True by default)."""
+    """Whether convolutions and recurrent networks of float32 on CUDA devices may round their operands to TF32 (True by
+    default)."""
     _cuda().allow_tf32_convolutions(bool(allowed))
 
 

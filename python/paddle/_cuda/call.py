@@ -64,6 +64,9 @@ class Call:
     LoD, the levels of each value or None; `lods_out` those that the launcher sets.
     """
 
+    #: whether products of float32 may round their operands to TF32, whatever the machine's switch says
+    tf32 = False
+
     def __init__(
         self,
         machine,

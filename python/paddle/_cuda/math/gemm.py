@@ -120,7 +120,8 @@ def product(
         dtype: The data type of that memory: None is that of the operands, float32 is possible for 16-bit operands.
 
     The operands have one data type: float32, float64, float16 or uint16 (bfloat16). Products of 16-bit types are
-    accumulated in float32 and rounded once; operands of float32 are rounded to TF32 where the machine allows that.
+    accumulated in float32 and rounded once; operands of float32 are rounded to TF32 where the machine or the call
+    allows that.
 
     The product is a call of cuBLAS, recorded by ``call.library``. Views are read where they are if the rows or the
     columns of each matrix are contiguous (slices, ``swapaxes(-1, -2)``, ``broadcast_to``); other operands are copied,
@@ -163,7 +164,9 @@ def _one(call: Call, sizes: tuple, stacks: tuple, arrays: list, group: _Group, f
     kind, kind_out = x.dtype.name, out.dtype.name
     of, of_out = _KINDS[kind], _KINDS[kind_out]
     alpha, beta = (_factor(kind, f) for f in factors)
-    compute = _FLOAT64 if kind == "float64" else _TF32 if kind == "float32" and call.machine.tf32 else _FLOAT32
+    compute = (
+        _FLOAT64 if kind == "float64" else _TF32 if kind == "float32" and (call.machine.tf32 or call.tf32) else _FLOAT32
+    )
     first = call.machine.blas(), int(b.transposed), int(a.transposed), n, m, k, alpha
     last = compute, _DEFAULT_ALGORITHM
     if group.length == 1:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import cudnn
 from ..call import Call, Declined, ctype, same_dtype
 from ..math import gemm, reduction
 from ..random import philox
@@ -24,6 +25,7 @@ class _Network:
     def __init__(self, call: Call, mode: str, weights: list, states: list) -> None:
         a = call.attrs
         self.call, self.x = call, call.array("Input")
+        call.tf32 = cudnn.tf32  # as cuDNN's recurrent networks
         self.mode, self.gates = _MODES[mode]
         ctype(self.x, REALS)
         same_dtype(self.x, *weights, *states)
