@@ -155,3 +155,14 @@ def through_float32(launch: Callable[[Call], dict], native: bool) -> Callable[[C
         return wide.narrowed(made)
 
     return run
+
+
+def wide_only(launch: Callable[[Call], dict]) -> Callable[[Call], dict]:
+    """A launcher that declines 16-bit types: one for float32 and float64, of a family that has kernels for others."""
+
+    def run(call: Call) -> dict:
+        if any(is_half(v) for v in call.ins.values()):
+            raise Declined
+        return launch(call)
+
+    return run

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 
 from ..call import Call, Declined, same_dtype
-from ..halves import WideCall, is_half
+from ..halves import WideCall, is_half, wide_only
 from .channels import ACTIVATIONS, Channels
 
 
@@ -272,17 +272,6 @@ def _affine_grad(call: Call) -> dict:
 _FORWARD = ("batch_norm", "sync_batch_norm", "inplace_abn", "fused_batch_norm_act", "fused_bn_add_activation")
 
 
-def _wide_only(launch: Callable[[Call], dict]) -> Callable[[Call], dict]:
-    """A launcher that computes in float32 or float64 only."""
-
-    def run(call: Call) -> dict:
-        if any(is_half(v) for v in call.ins.values()):
-            raise Declined
-        return launch(call)
-
-    return run
-
-
 _BY_CUPY: dict[str, Callable[[Call], dict]] = {
     "inplace_abn_grad": _abn_backward,
     "batch_norm_grad_grad": _batch_second,
@@ -296,5 +285,5 @@ _BY_CUPY: dict[str, Callable[[Call], dict]] = {
 LAUNCHERS: dict[str, Callable[[Call], dict]] = {
     **dict.fromkeys(_FORWARD, _forward),
     **dict.fromkeys([f"{op}_grad" for op in _FORWARD], _backward),
-    **{op: _wide_only(launch) for op, launch in _BY_CUPY.items()},
+    **{op: wide_only(launch) for op, launch in _BY_CUPY.items()},
 }

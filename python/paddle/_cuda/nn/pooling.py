@@ -1,38 +1,40 @@
 """Maximum and average pooling over two and three axes with their gradients, unpool and spp: a thread per window, in
-gradients a thread per element of the input, which visits its windows in order."""
+gradients a thread per element of the input, which visits its windows in order; averages of whole images by a warp."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
-from ..call import Call, ctype
-from ..units import REALS, Unit, grid_of, instances
-from .patches import lead, paddings
+from ..call import Call, Declined, ctype, same_dtype
+from ..halves import wide_only
+from ..units import FLOATS, Unit, grid_of, instances
+from .patches import lead, paddings, turned
 
 SOURCE = r"""
 struct Axis {
-    i64 size, out, kernel, stride, pad, after, adaptive;
+    int size, out, kernel, stride, pad, after, adaptive;
     // The elements [from, to) of window o, and how many an average counts with padding.
-    __device__ void window(i64 o, i64& from, i64& to, i64& all) const {
+    __device__ void window(int o, int& from, int& to, int& all) const {
         if (adaptive) {
-            from = o * size / out;
-            to = ((o + 1) * size + out - 1) / out;
+            from = (int)((i64)o * size / out);
+            to = (int)(((i64)(o + 1) * size + out - 1) / out);
             all = to - from;
             return;
         }
-        i64 start = o * stride - pad, end = start + kernel;
+        int start = o * stride - pad, end = start + kernel;
         if (end > size + after) end = size + after;
         all = end - start;
         from = start < 0 ? 0 : start;
         to = end > size ? size : end;
     }
     // Windows before `first` and from `last` on do not contain element i.
-    __device__ void windows(i64 i, i64& first, i64& last) const {
+    __device__ void windows(int i, int& first, int& last) const {
         if (adaptive) {
-            first = i * out / size;
-            last = ((i + 1) * out + size - 1) / size;
+            first = (int)((i64)i * out / size);
+            last = (int)(((i64)(i + 1) * out + size - 1) / size);
             if (last > out) last = out;
             return;
         }
@@ -41,96 +43,152 @@ struct Axis {
         if (last > out) last = out;
     }
 };
-#define AXES i64 D, i64 H, i64 W, i64 od, i64 oh, i64 ow, i64 kd, i64 kh, i64 kw, i64 sd, i64 sh, i64 sw, i64 pd, \
-             i64 ph, i64 pw, i64 ad, i64 ah, i64 aw, i64 adaptive
+#define AXES int D, int H, int W, int od, int oh, int ow, int kd, int kh, int kw, int sd, int sh, int sw, int pd, \
+             int ph, int pw, int ad, int ah, int aw, int adaptive
 #define MAKE_AXES Axis z = {D, od, kd, sd, pd, ad, adaptive}, y = {H, oh, kh, sh, ph, ah, adaptive}, \
                        v = {W, ow, kw, sw, pw, aw, adaptive}
 
-// The maximum of each window, and (at) the position of the first such element in its image.
-template <typename T> __global__ void max_pool(const T* x, T* out, i64* at, i64 images, AXES) {
+// A block is lanes x rows x planes. A thread has one place (row, column) of planes of `height` x `width`, and visits
+// several planes there, so that the windows of the place are computed once.
+struct Place {
+    int row, column;
+    i64 plane, step;
+    __device__ Place(int height, int width, int lanes, int rows) {
+        int across = (width + lanes - 1) / lanes, t = threadIdx.x / lanes, depth = blockDim.x / (lanes * rows);
+        column = blockIdx.x % across * lanes + (threadIdx.x & (lanes - 1));
+        row = blockIdx.x / across * rows + (t & (rows - 1));
+        plane = (i64)blockIdx.y * depth + t / rows;
+        step = (i64)gridDim.y * depth;
+    }
+};
+
+// The maximum of a window, and (at, which may be null) the position of the first such element in its image.
+template <typename T> __global__ void max_pool(const T* x, T* out, int* at, int images, AXES, int lanes, int rows) {
+    typedef typename acc<T>::type A;
     MAKE_AXES;
-    i64 n = images * od * oh * ow;
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
-        i64 z0, z1, y0, y1, v0, v1, all;
-        z.window(i / (oh * ow) % od, z0, z1, all);
-        y.window(i / ow % oh, y0, y1, all);
-        v.window(i % ow, v0, v1, all);
-        const T* from = x + i / (od * oh * ow) * (D * H * W);
-        T most = T(-3.402823466e+38);
-        i64 place = -1;
-        for (i64 a = z0; a < z1; a++)
-            for (i64 b = y0; b < y1; b++)
-                for (i64 c = v0; c < v1; c++) {
-                    T value = from[(a * H + b) * W + c];
+    Place here(oh, ow, lanes, rows);
+    if (here.row >= oh || here.column >= ow) return;
+    int z0 = 0, z1 = 1, y0, y1, v0, v1, all;
+    y.window(here.row, y0, y1, all);
+    v.window(here.column, v0, v1, all);
+    for (i64 n = here.plane; n < (i64)images * od; n += here.step) {
+        i64 image = n;
+        if (D > 1 || od > 1) {
+            image = n / od;
+            z.window((int)(n - image * od), z0, z1, all);
+        }
+        const T* from = x + image * D * H * W;
+        A most = A(-3.402823466e+38);
+        int place = -1;
+        for (int a = z0; a < z1; a++)
+            for (int b = y0; b < y1; b++)
+                for (int c = v0; c < v1; c++) {
+                    A value = wide(from[(a * H + b) * W + c]);
                     if (most < value || place < 0 && most == value) {
                         most = value;
                         place = (a * H + b) * W + c;
                     }
                 }
-        out[i] = most;
-        at[i] = place;
+        i64 to = (n * oh + here.row) * ow + here.column;
+        out[to] = narrow_to<T>::of(most);
+        if (at) at[to] = place;
     }
 }
 
-template <typename T> __global__ void avg_pool(const T* x, T* out, i64 exclusive, i64 images, AXES) {
+template <typename T> __global__ void avg_pool(const T* x, T* out, int exclusive, int images, AXES, int lanes,
+                                               int rows) {
+    typedef typename acc<T>::type A;
     MAKE_AXES;
-    i64 n = images * od * oh * ow;
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
-        i64 z0, z1, y0, y1, v0, v1, az, ay, av;
-        z.window(i / (oh * ow) % od, z0, z1, az);
-        y.window(i / ow % oh, y0, y1, ay);
-        v.window(i % ow, v0, v1, av);
-        const T* from = x + i / (od * oh * ow) * (D * H * W);
-        T sum = T(0);
-        for (i64 a = z0; a < z1; a++)
-            for (i64 b = y0; b < y1; b++)
-                for (i64 c = v0; c < v1; c++) sum += from[(a * H + b) * W + c];
-        i64 count = exclusive ? (z1 - z0) * (y1 - y0) * (v1 - v0) : az * ay * av;
-        out[i] = sum / T(count);
+    Place here(oh, ow, lanes, rows);
+    if (here.row >= oh || here.column >= ow) return;
+    int z0 = 0, z1 = 1, y0, y1, v0, v1, az = 1, ay, av;
+    y.window(here.row, y0, y1, ay);
+    v.window(here.column, v0, v1, av);
+    for (i64 n = here.plane; n < (i64)images * od; n += here.step) {
+        i64 image = n;
+        if (D > 1 || od > 1) {
+            image = n / od;
+            z.window((int)(n - image * od), z0, z1, az);
+        }
+        const T* from = x + image * D * H * W;
+        A sum = A(0);
+        for (int a = z0; a < z1; a++)
+            for (int b = y0; b < y1; b++)
+                for (int c = v0; c < v1; c++) sum += wide(from[(a * H + b) * W + c]);
+        i64 count = exclusive ? (i64)(z1 - z0) * (y1 - y0) * (v1 - v0) : (i64)az * ay * av;
+        out[(n * oh + here.row) * ow + here.column] = narrow_to<T>::of(sum / A(count));
+    }
+}
+
+// The average of each whole plane, by a warp.
+template <typename T> __global__ void plane_average(const T* x, T* out, i64 planes, int size) {
+    typedef typename acc<T>::type A;
+    int lane = threadIdx.x & 31, warps = blockDim.x >> 5;
+    for (i64 n = (i64)blockIdx.x * warps + (threadIdx.x >> 5); n < planes; n += (i64)gridDim.x * warps) {
+        A sum = A(0);
+        for (int i = lane; i < size; i += 32) sum += wide(x[n * size + i]);
+        for (int d = 16; d > 0; d >>= 1) sum += __shfl_down_sync(0xffffffffu, sum, d);
+        if (lane == 0) out[n] = narrow_to<T>::of(sum / A(size));
     }
 }
 
 // Of windows that contain an element: the gradient of those whose maximum it is (at), or their average's share.
-template <typename T> __global__ void pool_grad(const i64* at, const T* d, T* dx, i64 exclusive, i64 images, AXES) {
+template <typename T> __global__ void pool_grad(const int* at, const T* d, T* dx, int exclusive, int images, AXES,
+                                                int lanes, int rows) {
+    typedef typename acc<T>::type A;
     MAKE_AXES;
-    i64 n = images * D * H * W;
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
-        i64 a = i / (H * W) % D, b = i / W % H, c = i % W, image = i / (D * H * W), z0, z1, y0, y1, v0, v1;
-        z.windows(a, z0, z1);
-        y.windows(b, y0, y1);
-        v.windows(c, v0, v1);
-        T sum = T(0);
-        for (i64 p = z0; p < z1; p++)
-            for (i64 q = y0; q < y1; q++)
-                for (i64 r = v0; r < v1; r++) {
+    Place here(H, W, lanes, rows);
+    if (here.row >= H || here.column >= W) return;
+    int z0 = 0, z1 = 1, y0, y1, v0, v1, a = 0;
+    y.windows(here.row, y0, y1);
+    v.windows(here.column, v0, v1);
+    for (i64 n = here.plane; n < (i64)images * D; n += here.step) {
+        i64 image = n;
+        if (D > 1 || od > 1) {
+            image = n / D;
+            a = (int)(n - image * D);
+            z.windows(a, z0, z1);
+        }
+        int me = (a * H + here.row) * W + here.column;
+        A sum = A(0);
+        for (int p = z0; p < z1; p++)
+            for (int q = y0; q < y1; q++)
+                for (int r = v0; r < v1; r++) {
                     i64 window = ((image * od + p) * oh + q) * ow + r;
                     if (at) {
-                        if (at[window] == (a * H + b) * W + c) sum += d[window];
+                        if (at[window] == me) sum += wide(d[window]);
                         continue;
                     }
-                    i64 f0, f1, g0, g1, h0, h1, az, ay, av;
+                    int f0, f1, g0, g1, h0, h1, az, ay, av;
                     z.window(p, f0, f1, az);
                     y.window(q, g0, g1, ay);
                     v.window(r, h0, h1, av);
-                    if (a < f0 || a >= f1 || b < g0 || b >= g1 || c < h0 || c >= h1) continue;
-                    sum += d[window] / T(exclusive ? (f1 - f0) * (g1 - g0) * (h1 - h0) : az * ay * av);
+                    if (a < f0 || a >= f1 || here.row < g0 || here.row >= g1 || here.column < h0 || here.column >= h1)
+                        continue;
+                    i64 count = exclusive ? (i64)(f1 - f0) * (g1 - g0) * (h1 - h0) : (i64)az * ay * av;
+                    sum += wide(d[window]) / A(count);
                 }
-        dx[i] = sum;
+        dx[(n * H + here.row) * W + here.column] = narrow_to<T>::of(sum);
     }
 }
 """
-UNIT = Unit("pooling", SOURCE, sum((instances(k, REALS) for k in ("max_pool", "avg_pool", "pool_grad")), ()))
+_KERNELS = ("max_pool", "avg_pool", "plane_average", "pool_grad")
+UNIT = Unit("pooling", SOURCE, sum((instances(k, FLOATS) for k in _KERNELS), ()))
+_BLOCK = 256
+# Blocks that keep a device busy; more planes are visited by a thread one after the other.
+_BLOCKS = 4096
+_LARGEST = 2**31
 
 
 class Pool:
     """The geometry of a pooling of x, whose result has `out_shape`."""
 
     def __init__(self, call: Call, x_shape, out_shape, kernel=None, stride=None, pads=None) -> None:
-        a, self.call, self.xp = call.attrs, call, call.xp
+        a, self.call = call.attrs, call
         self.last = a.get("data_format") in ("NHWC", "NDHWC")
         size = tuple(x_shape[1:-1] if self.last else x_shape[2:])
         out = tuple(out_shape[1:-1] if self.last else out_shape[2:])
-        self.exclusive = np.int64(bool(a.get("exclusive", True)))
+        self.exclusive = bool(a.get("exclusive", True))
         adaptive = bool(a.get("adaptive"))
         if kernel is None:
             kernel, stride = tuple(a["ksize"]), tuple(a["strides"])
@@ -140,42 +198,88 @@ class Pool:
         self.size, self.out = size, out
         parts = (size, out, kernel, stride, [p for p, _ in pads], [p for _, p in pads])
         numbers = [v for i, part in enumerate(parts) for v in lead(tuple(part), 0 if i > 3 else 1)]
-        self.numbers = [np.int64(v) for v in (*numbers, adaptive)]
+        self.numbers = [*numbers, int(adaptive)]
+        #: elements of an image and of its result
+        self.elements = (math.prod(size), math.prod(out))
+        #: a window is a whole image
+        self.whole = adaptive or (tuple(kernel) == size and not any(v for p in pads for v in p))
 
     def first(self, x):
-        return self.xp.ascontiguousarray(self.xp.moveaxis(x, -1, 1)) if self.last else x
+        if not self.last:
+            return x
+        n, *size, channels = x.shape
+        return turned(self.call, x, math.prod(size), channels, (n, channels, *size))
 
     def back(self, x):
-        return self.xp.ascontiguousarray(self.xp.moveaxis(x, 1, -1)) if self.last else x
+        if not self.last:
+            return x
+        n, channels, *size = x.shape
+        return turned(self.call, x, channels, math.prod(size), (n, *size, channels))
 
-    def maxima(self, x):
-        """The maxima and their positions, channels first."""
+    def _launch(self, kernel: str, planes: int, size, *args) -> None:
+        """Start a kernel with a thread for each place of planes of `size`."""
+        height, width = lead(tuple(size), 1)[1:]
+        if planes >= _LARGEST or max(self.elements) >= _LARGEST:
+            raise Declined
+        lanes = _power(width, _BLOCK)
+        rows = _power(height, _BLOCK // lanes)
+        places = -(-width // lanes) * -(-height // rows)
+        deep = -(-planes // (_BLOCK // lanes // rows))
+        grid = (places, min(deep, 65535, max(1, _BLOCKS // places)))
+        numbers = map(np.int32, (*self.numbers, lanes, rows))
+        self.call.launch(UNIT, kernel, grid, _BLOCK, *args, *numbers)
+
+    def maxima(self, x, positions: bool = False):
+        """The maxima and (None without `positions`) their positions, channels first."""
         shape = (*x.shape[:2], *self.out)
-        out, at = self.call.empty(shape, x.dtype), self.call.empty(shape, "int64")
-        images = np.int64(x.shape[0] * x.shape[1])
-        kernel = f"max_pool<{ctype(x, REALS)}>"
-        self.call.launch(UNIT, kernel, grid_of(out.size), 256, x, out, at, images, *self.numbers)
+        out, at = self.call.empty(shape, x.dtype), self.call.empty(shape, "int32") if positions else None
+        given = (x, out, np.uint64(0) if at is None else at, np.int32(x.shape[0] * x.shape[1]))
+        planes = math.prod(x.shape[:2]) * (1 if len(self.out) == 2 else self.out[0])
+        self._launch(f"max_pool<{ctype(x, FLOATS)}>", planes, self.out, *given)
         return out, at
 
     def averages(self, x):
+        images = x.shape[0] * x.shape[1]
         out = self.call.empty((*x.shape[:2], *self.out), x.dtype)
-        images = np.int64(x.shape[0] * x.shape[1])
-        kernel = f"avg_pool<{ctype(x, REALS)}>"
-        self.call.launch(UNIT, kernel, grid_of(out.size), 256, x, out, self.exclusive, images, *self.numbers)
+        size = math.prod(self.size)
+        if math.prod(self.out) == 1 and self.whole and size >= 16:
+            grid = grid_of(images, _BLOCK // 32)
+            given = (x, out, np.int64(images), np.int32(size))
+            self.call.launch(UNIT, f"plane_average<{ctype(x, FLOATS)}>", grid, _BLOCK, *given)
+            return out
+        planes = images * (1 if len(self.out) == 2 else self.out[0])
+        given = (x, out, np.int32(self.exclusive), np.int32(images))
+        self._launch(f"avg_pool<{ctype(x, FLOATS)}>", planes, self.out, *given)
         return out
 
     def grad(self, d, at=None):
         """The gradient of x; `at` are the positions of maxima, None for averages."""
         dx = self.call.empty((*d.shape[:2], *self.size), d.dtype)
-        images = np.int64(d.shape[0] * d.shape[1])
-        kernel = f"pool_grad<{ctype(d, REALS)}>"
+        images = d.shape[0] * d.shape[1]
+        planes = images * (1 if len(self.size) == 2 else self.size[0])
         at = np.uint64(0) if at is None else at
-        self.call.launch(UNIT, kernel, grid_of(dx.size), 256, at, d, dx, self.exclusive, images, *self.numbers)
+        given = (at, d, dx, np.int32(self.exclusive), np.int32(images))
+        self._launch(f"pool_grad<{ctype(d, FLOATS)}>", planes, self.size, *given)
         return dx
 
 
+def _power(n: int, most: int) -> int:
+    """The least power of two that is at least n, at most `most`, which is one."""
+    return min(most, 1 << max(0, n - 1).bit_length())
+
+
+def _floats(call: Call, *slots: str) -> list:
+    """Operands of one floating-point type with elements."""
+    arrays = [call.array(slot) for slot in slots]
+    same_dtype(*arrays)
+    ctype(arrays[0], FLOATS)
+    if any(v.size == 0 for v in arrays):
+        raise Declined
+    return arrays
+
+
 def _pool(call: Call) -> dict:
-    (x,) = call.filled("X")
+    (x,) = _floats(call, "X")
     pool = Pool(call, x.shape, call.shape("Out"))
     x = pool.first(x)
     out = pool.maxima(x)[0] if call.attrs["pooling_type"] == "max" else pool.averages(x)
@@ -183,21 +287,22 @@ def _pool(call: Call) -> dict:
 
 
 def _pool_grad(call: Call) -> dict:
-    x, d = call.filled("X", "Out@GRAD")
+    x, d = _floats(call, "X", "Out@GRAD")
     pool = Pool(call, x.shape, d.shape)
-    at = pool.maxima(pool.first(x))[1] if call.attrs["pooling_type"] == "max" else None
+    at = pool.maxima(pool.first(x), True)[1] if call.attrs["pooling_type"] == "max" else None
     return {"X@GRAD": pool.back(pool.grad(pool.first(d), at))}
 
 
 def _indexed(call: Call) -> dict:
-    (x,) = call.filled("X")
-    out, at = Pool(call, x.shape, call.shape("Out")).maxima(x)
-    return {"Out": out, "Mask": at.astype(call.dtype("Mask"))}
+    (x,) = _floats(call, "X")
+    out, at = Pool(call, x.shape, call.shape("Out")).maxima(x, True)
+    kind = call.dtype("Mask")
+    return {"Out": out, "Mask": at if at.dtype.name == kind else at.astype(kind)}
 
 
 def _indexed_grad(call: Call) -> dict:
-    (d,), shape = call.filled("Out@GRAD"), tuple(call.ins["X"].shape)
-    at = call.xp.ascontiguousarray(call.array("Mask").astype("int64"))
+    (d,), shape, at = _floats(call, "Out@GRAD"), tuple(call.ins["X"].shape), call.array("Mask")
+    at = at if at.dtype.name == "int32" else at.astype("int32")
     return {"X@GRAD": Pool(call, shape, d.shape).grad(d, at)}
 
 
@@ -253,7 +358,7 @@ def _spp_grad(call: Call) -> dict:
     most, total = call.attrs["pooling_type"] == "max", None
     for pool, bins, columns in _levels(call, x.shape):
         part = call.xp.ascontiguousarray(d[:, columns]).reshape(*x.shape[:2], bins, bins)
-        g = pool.grad(part, pool.maxima(x)[1] if most else None)
+        g = pool.grad(part, pool.maxima(x, True)[1] if most else None)
         total = g if total is None else total + g
     return {"X@GRAD": total}
 
@@ -263,8 +368,8 @@ LAUNCHERS: dict[str, Callable[[Call], dict]] = {
     **dict.fromkeys(("pool2d_grad", "pool3d_grad"), _pool_grad),
     **dict.fromkeys(("max_pool2d_with_index", "max_pool3d_with_index"), _indexed),
     **dict.fromkeys(("max_pool2d_with_index_grad", "max_pool3d_with_index_grad"), _indexed_grad),
-    "unpool": _unpool,
-    "unpool_grad": _unpool_grad,
-    "spp": _spp,
-    "spp_grad": _spp_grad,
+    "unpool": wide_only(_unpool),
+    "unpool_grad": wide_only(_unpool_grad),
+    "spp": wide_only(_spp),
+    "spp_grad": wide_only(_spp_grad),
 }
