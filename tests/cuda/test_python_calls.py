@@ -28,6 +28,7 @@ THROUGH_PYTHON: dict[str, str] = {
     **dict.fromkeys(("rnn", "rnn_grad"), "the steps of a sequence are multiplied by CuPy"),
     **dict.fromkeys(("nearest_interp_v2", "nearest_interp_v2_grad", "reduce_max_grad"), "indices are CuPy arrays"),
     **dict.fromkeys(("cumsum", "tril_triu"), "scans and masks are CuPy's"),
+    **dict.fromkeys(("gather", "gather_grad"), "the rows of ids are taken by CuPy"),
     **dict.fromkeys(
         ("bce_loss", "bce_loss_grad", "sigmoid_cross_entropy_with_logits", "sigmoid_cross_entropy_with_logits_grad",
          "huber_loss", "huber_loss_grad"),
