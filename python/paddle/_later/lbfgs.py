@@ -93,7 +93,7 @@ def _search(at: Callable[[float], _Point], start: _Point, step: float, length: f
         low, high = sorted(end.step for end in ends)
         if (high - low) * length < tolerance:
             break
-        step, margin = _cubic(*ends, low, high), 0.1 * (high - low)
+        step, margin = _cubic(ends[0], ends[1], low, high), 0.1 * (high - low)
         if min(high - step, step - low) < margin:
             if near_an_end or step >= high or step <= low:
                 step = high - margin if abs(step - high) < abs(step - low) else low + margin
@@ -174,6 +174,7 @@ class LBFGS(Optimizer):
         self.max_iter, self.max_eval = max_iter, max_iter * 5 // 4 if max_eval is None else max_eval
         self.tolerance_grad, self.tolerance_change = tolerance_grad, tolerance_change
         self.history_size, self.line_search_fn = history_size, line_search_fn
+        self._trained: list[Any] = list(self._parameter_list or ())
         #: Among others: func_evals and n_iter, the numbers of evaluations and iterations.
         self.state: dict[str, Any] = {"func_evals": 0, "n_iter": 0}
 
@@ -187,13 +188,13 @@ class LBFGS(Optimizer):
 
     def _gradient(self) -> Any:
         """The gradients of all parameters as a vector; zeros where there are none."""
-        found = [(p, p._grad_ivar()) for p in self._parameter_list]
+        found = [(p, p._grad_ivar()) for p in self._trained]
         return paddle.concat([paddle.reshape(paddle.zeros_like(p) if g is None else g, [-1]) for p, g in found])
 
     def _move(self, origins: list[Any], step: float, direction: Any) -> None:
         """Sets the parameters to `origins` plus `step` times the direction."""
         start = 0
-        for p, origin in zip(self._parameter_list, origins, strict=True):
+        for p, origin in zip(self._trained, origins, strict=True):
             size = math.prod(p.shape)
             change = paddle.reshape(direction[start : start + size], p.shape)
             paddle.assign(origin + change * step, p)
@@ -252,7 +253,7 @@ class LBFGS(Optimizer):
             is_first = state["n_iter"] == 1
             step = min(1.0, 1.0 / float(paddle.sum(paddle.abs(grad)))) * rate if is_first else rate
             state["alpha"] = step
-            slope, origins = _dot(grad, direction), [p.clone() for p in self._parameter_list]
+            slope, origins = _dot(grad, direction), [p.clone() for p in self._trained]
             if slope > -self.tolerance_change:
                 break
             more, before = 0, loss

@@ -322,7 +322,8 @@ class Profiler:
         self._named: list[_Named] = []
         self._origin = self._step_start = 0
         # Since the last call of step_info: steps, samples (None: not given) and seconds.
-        self._steps, self._samples, self._seconds = 0, None, 0.0
+        self._steps, self._seconds = 0, 0.0
+        self._samples: int | None = None
 
     def __enter__(self) -> Profiler:
         self.start()
@@ -490,7 +491,8 @@ def _table(title: str, rows: list[tuple[str, Any, float]], unit: str) -> list[st
 def _summary(
     result: _Result, sorted_by: SortedKeys, op_detail: bool, thread_sep: bool, unit: str, views: set[SummaryView]
 ) -> str:
-    steps, named = log._Item(), {}
+    steps = log._Item()
+    named: dict[str, Any] = {}
     for e in result.named:
         (steps if e.is_step else named.setdefault(e.name, log._Item())).add(e.end - e.start)
     whole, lines = steps.total or 1, []
