@@ -130,16 +130,16 @@ def test_lazy_guard():
     assert not any(p._is_initialized() for p in net.parameters()) and net[0].weight.shape == [2, 3]
     with pytest.raises(ValueError, match="has not been initialised"):
         inner.weight.numpy()
-    twin = copy.deepcopy(net)
+    copied = copy.deepcopy(net)
     paddle.seed(1)
     for p in net.parameters():
         p.initialize()
     paddle.seed(1)
-    for p in twin.parameters():
+    for p in copied.parameters():
         p.initialize()
     paddle.seed(1)
     eager = paddle.nn.Sequential(paddle.nn.Linear(2, 3), paddle.nn.Linear(3, 1))
-    for a, b, c in zip(net.parameters(), eager.parameters(), twin.parameters(), strict=True):
+    for a, b, c in zip(net.parameters(), eager.parameters(), copied.parameters(), strict=True):
         np.testing.assert_array_equal(a.numpy(), b.numpy())
         np.testing.assert_array_equal(a.numpy(), c.numpy())
     inner.set_state_dict({"weight": np.full([1, 1], 2.0, "float32"), "bias": np.ones([1], "float32")})

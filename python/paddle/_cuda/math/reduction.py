@@ -189,8 +189,8 @@ def _middle(call: Call, x, sizes: tuple[int, int, int], join: str, divisor: floa
     out, t, types = _place(call, x, outer * chunks * inner, dtype, chunks == 1)
     by = _divisor(t, divisor if chunks == 1 else 1)
     if tiled:
-        grid, numbers = (tiles * outer, chunks), map(np.int64, (n, inner, size, tiles))
-        call.launch(UNIT, f"reduce_columns<{types}, {join}>", grid, 256, x, out, *numbers, by)
+        numbers = map(np.int64, (n, inner, size, tiles))
+        call.launch(UNIT, f"reduce_columns<{types}, {join}>", (tiles * outer, chunks), 256, x, out, *numbers, by)
     else:
         numbers = map(np.int64, (outer, n, inner, size, chunks))
         grid = grid_of(outer * chunks * inner, 256, (1 << 31) - 1)

@@ -291,7 +291,7 @@ def _start(call: Call, kernel: str, types: str, x, sizes: tuple[int, int], array
     short = rows_in_registers(rows, n, x, KEPT if kernel == "layer_norm" else KEPT_PAIRS)
     if short is not None:
         kept, grid, block = short
-        numbers = np.int64(rows), np.int32(n), epsilon, type(epsilon)(1 / n)
+        numbers: tuple = np.int64(rows), np.int32(n), epsilon, type(epsilon)(1 / n)
         call.launch(UNIT, f"{kernel}_rows<{types}, {kept}>", grid, block, *arrays, *numbers)
     else:
         group, grid, block = groups_of_threads(rows, n)

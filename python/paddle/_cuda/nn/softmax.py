@@ -192,7 +192,8 @@ def _run(call: Call, arrays: list):
         rows = rows_in_registers(runs, n, first, kinds) if inner == 1 else None
         if rows is not None:
             kept, grid, block = rows
-            kernel, sizes = f"softmax_rows{end}<{t}, {kept}, {log}>", (np.int64(runs), np.int32(n))
+            sizes: tuple = np.int64(runs), np.int32(n)
+            kernel = f"softmax_rows{end}<{t}, {kept}, {log}>"
         else:
             group, grid, block = groups_of_threads(runs, n, inner)
             kernel, sizes = f"softmax{end}<{t}, {log}>", (*map(np.int64, (runs, n, inner)), np.int32(group))

@@ -200,7 +200,7 @@ def _pad_space(call: Call) -> dict:
     x, xp, mode = call.array("X"), call.xp, _MODES[call.attrs["mode"]]
     if x.size == 0:
         raise Declined
-    fill = number(call.attrs.get("pad_value", call.attrs.get("value")), x.dtype)
+    fill = number(call.attrs["pad_value" if "pad_value" in call.attrs else "value"], x.dtype)
     for axis, before, after in _spatial(call):
         at, inside = _source(xp, x.shape[axis], before, after, mode)
         x = xp.take(x, at, axis=axis)
