@@ -15,17 +15,6 @@ from test_recipes import driven, driver  # noqa: F401
 
 #: operators without a recipe -> the reason
 THROUGH_PYTHON: dict[str, str] = {
-    **dict.fromkeys(
-        ("matmul", "matmul_grad", "matmul_v2", "matmul_v2_grad"),
-        "a product that cuBLAS's strided batches do not take is CuPy's",
-    ),
-    **dict.fromkeys(
-        ("conv2d", "conv2d_grad", "depthwise_conv2d", "depthwise_conv2d_grad", "conv2d_transpose",
-         "conv2d_transpose_grad"),
-        "without cuDNN patches are multiplied by CuPy",
-    ),
-    **dict.fromkeys(("batch_norm", "batch_norm_grad"), "running statistics are updated by CuPy"),
-    **dict.fromkeys(("rnn", "rnn_grad"), "the steps of a sequence are multiplied by CuPy"),
     **dict.fromkeys(("nearest_interp_v2", "nearest_interp_v2_grad", "reduce_max_grad"), "indices are CuPy arrays"),
     **dict.fromkeys(("cumsum", "tril_triu"), "scans and masks are CuPy's"),
     **dict.fromkeys(("gather", "gather_grad"), "the rows of ids are taken by CuPy"),
