@@ -65,6 +65,16 @@ class Paddle:
             "sum_rows": lambda: x.sum(0),
         }
 
+    def copy(self, x: Any) -> Any:
+        return self.p.scale(x, 1.0)
+
+    def adam(self, arrays: list[Any]) -> Callable[[], Any]:
+        p = self.p
+        held = [p.create_parameter(list(a.shape), "float32") for a in arrays]
+        for param in held:
+            (param * param).sum().backward()
+        return p.optimizer.Adam(1e-4, parameters=held).step
+
     def net(self, kind: str) -> Callable[[Any, Any], Any]:
         p, nn, f = self.p, self.p.nn, self.p.nn.functional
         if kind == "lenet":
@@ -129,6 +139,16 @@ class Torch:
             "reshape": lambda: x.reshape(-1),
             "sum_rows": lambda: x.sum(0),
         }
+
+    def copy(self, x: Any) -> Any:
+        return x.clone()
+
+    def adam(self, arrays: list[Any]) -> Callable[[], Any]:
+        t = self.t
+        held = [t.nn.Parameter(self.tensor(a)) for a in arrays]
+        for param in held:
+            param.grad = param.detach().clone()
+        return t.optim.Adam(held, 1e-4).step
 
     def net(self, kind: str) -> Callable[[Any, Any], Any]:
         t, nn, f = self.t, self.t.nn, self.t.nn.functional
@@ -222,8 +242,11 @@ def calls(lib: Any, given: argparse.Namespace) -> dict[str, tuple[float, float]]
     for size in (64, {"gpu": 8192, "cpu": 256, "shim": 8}[given.device]):
         x, y = (lib.tensor(RNG.normal(size=(size, size)).astype("float32")) for _ in "xy")
         steps = 1 if given.device == "shim" else 200 if size == 64 else 20
-        for op, f in lib.ops(x, y).items():
+        for op, f in {"copy": lambda x=x: lib.copy(x), **lib.ops(x, y)}.items():
             found[f"{op} {size}"] = median(f, lib.wait, steps, given.rounds)
+    size, steps = (4, 1) if given.device == "shim" else (64, 20)
+    arrays = [RNG.normal(size=(size, size)).astype("float32") for _ in range(200)]
+    found["Adam, 200 parameters"] = median(lib.adam(arrays), lib.wait, steps, given.rounds)
     return found
 
 

@@ -30,21 +30,30 @@ template <typename W, typename I, int R> __global__ void copy_strided(
     }
 }
 
-// out [batch, a, b] of x[k * xbatch + j * xrow + i], by tiles of 32 x 32.
-template <typename W> __global__ void transpose_tiles(const W* x, W* out, i64 batch, i64 a, i64 b, i64 xbatch,
+// out [batch, a, b] of x[k * xbatch + j * xrow + i], by tiles of 64 x 32, of 256 threads. The loads of a tile are in
+// flight together. There are less than 2^31 tiles.
+template <typename W> __global__ void transpose_tiles(const W* x, W* out, int tiles, i64 a, i64 b, i64 xbatch,
                                                       i64 xrow) {
-    __shared__ W tile[32][33];
-    i64 across = (a + 31) / 32, down = (b + 31) / 32, tiles = batch * across * down;
-    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
-    for (i64 t = blockIdx.x; t < tiles; t += gridDim.x) {
-        i64 k = t / (across * down), i = t % across * 32, j = t / across % down * 32;
+    __shared__ W tile[64][33];
+    unsigned across = (unsigned)((a + 31) / 32), down = (unsigned)((b + 63) / 64);
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    for (unsigned t = blockIdx.x; t < (unsigned)tiles; t += gridDim.x) {
+        unsigned row = t / across, k = row / down;
+        i64 i = (i64)(t - row * across) * 32, j = (i64)(row - k * down) * 64;
         const W* from = x + k * xbatch + j * xrow + i;
         W* to = out + (k * a + i) * b + j;
-        for (int r = warp; r < 32; r += warps)
+#pragma unroll
+        for (int q = 0; q < 64; q += 8) {
+            int r = q + warp;
             if (j + r < b && i + lane < a) tile[r][lane] = from[r * xrow + lane];
+        }
         __syncthreads();
-        for (int r = warp; r < 32; r += warps)
+#pragma unroll
+        for (int q = 0; q < 32; q += 8) {
+            int r = q + warp;
             if (i + r < a && j + lane < b) to[r * b + lane] = tile[lane][r];
+            if (i + r < a && j + lane + 32 < b) to[r * b + lane + 32] = tile[lane + 32][r];
+        }
         __syncthreads();
     }
 }
@@ -142,8 +151,10 @@ def _transposed(call: Call, x, out, sizes: list[int], xs: list[int], os: list[in
     (batch, a, b), (xbatch, _, xrow) = ([fill] * (3 - len(v)) + v for v, fill in ((sizes, 1), (xs, 0)))
     if min(a, b) < 8 or xrow < a:
         return False
-    tiles = batch * -(-a // 32) * -(-b // 32)
-    numbers = map(np.int64, (batch, a, b, xbatch, xrow))
+    tiles = batch * -(-a // 32) * -(-b // 64)
+    if tiles >= 1 << 31:
+        return False
+    numbers = np.int32(tiles), *map(np.int64, (a, b, xbatch, xrow))
     name = f"transpose_tiles<{_WORDS[x.dtype.itemsize]}>"
     call.launch(UNIT, name, min(tiles, 1 << 20), 256, x, out, *numbers)
     return True
