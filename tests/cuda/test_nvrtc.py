@@ -29,7 +29,7 @@ def test_a_row_compiles(nvrtc):
 @pytest.mark.parametrize("unit", _cuda.units(), ids=lambda u: u.name)
 def test_every_template_compiles(unit, nvrtc):
     one = {k.split("<")[0]: k for k in reversed(unit.kernels)}
-    declared = set(re.findall(r"__global__\s+void\s+(\w+)", unit.text))
+    declared = set(re.findall(r"__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)", unit.text))
     assert declared == set(one), "kernels without an instance, or instances of no kernel"
     assert len(compile_unit(nvrtc, unit.name, unit.text, tuple(one.values()), "sm_80")) == len(one)
 

@@ -1,5 +1,5 @@
-"""sgd and adam: parameters and states are updated in place. Learning rates and beta powers are read on the device, so
-that the host does not wait."""
+"""sgd, momentum and adam: parameters and states are updated in place. Learning rates and beta powers are read on the
+device, so that the host does not wait."""
 
 from __future__ import annotations
 
@@ -14,6 +14,16 @@ template <typename T> __global__ void sgd(T* param, const T* grad, const T* rate
     T step = -rate[0];
     for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x)
         param[i] = fma(step, grad[i], param[i]);
+}
+
+template <typename T> __global__ void momentum(T* param, const T* grad, const T* rate, T* velocity, T mu, T rescale,
+                                               T decay, int nesterov, i64 n) {
+    T step = rate[0];
+    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
+        T g = grad[i] * rescale + decay * param[i], v = mu * velocity[i] + g;
+        velocity[i] = v;
+        param[i] = param[i] - step * (nesterov ? g + mu * v : v);
+    }
 }
 
 template <typename T> __global__ void adam(T* param, const T* grad, const T* rate, T* first, T* second, const T* power1,
@@ -35,7 +45,8 @@ template <typename T> __global__ void adam_powers(T* power1, T* power2, T beta1,
     power2[0] *= beta2;
 }
 """
-UNIT = Unit("optimizer", SOURCE, sum((instances(kernel, REALS) for kernel in ("sgd", "adam", "adam_powers")), ()))
+_KERNELS = ("sgd", "momentum", "adam", "adam_powers")
+UNIT = Unit("optimizer", SOURCE, sum((instances(kernel, REALS) for kernel in _KERNELS), ()))
 
 
 def _one(call: Call, slot: str, like):
@@ -61,6 +72,24 @@ def _sgd(call: Call) -> dict:
         if param.size:
             call.launch(UNIT, f"sgd<{t}>", grid_of(param.size), 256, param, grad, rate, np.int64(param.size))
     return {"ParamOut": param}
+
+
+def _momentum(call: Call) -> dict:
+    a, grad = call.attrs, call.array("Grad")
+    if a["multi_precision"]:
+        raise Declined
+    call.array("Param")
+    param, velocity = call.old("ParamOut"), call.old("VelocityOut")
+    t, rate = ctype(param, REALS), _one(call, "LearningRate", param)
+    same_dtype(param, grad, velocity)
+    if grad.size != param.size or velocity.size != param.size:
+        raise Declined
+    of = param.dtype.type
+    decay = a["regularization_coeff"] if a["regularization_method"] == "l2_decay" else 0.0
+    numbers = of(a["mu"]), of(a["rescale_grad"]), of(decay), np.int32(a["use_nesterov"]), np.int64(param.size)
+    if param.size:
+        call.launch(UNIT, f"momentum<{t}>", grid_of(param.size), 256, param, grad, rate, velocity, *numbers)
+    return {"ParamOut": param, "VelocityOut": velocity}
 
 
 def _adam(call: Call) -> dict:
@@ -108,4 +137,4 @@ def _adam(call: Call) -> dict:
     return outs
 
 
-LAUNCHERS = {"sgd": _sgd, "adam": _adam}
+LAUNCHERS = {"sgd": _sgd, "momentum": _momentum, "adam": _adam}

@@ -29,16 +29,6 @@ def _rule(outs: str, rates: str, step: Callable) -> Callable[[Call], dict]:
     return launch
 
 
-def _momentum(xp, a, g, rate, param, velocity):
-    if a["multi_precision"]:
-        raise Declined
-    g = g * a["rescale_grad"]
-    if a["regularization_method"] == "l2_decay":
-        g = g + a["regularization_coeff"] * param
-    velocity = a["mu"] * velocity + g
-    return param - rate * (g + a["mu"] * velocity if a["use_nesterov"] else velocity), velocity
-
-
 def _adagrad(xp, a, g, rate, param, moment):
     moment = moment + g * g
     return param - rate * g / (xp.sqrt(moment) + a["epsilon"]), moment
@@ -183,7 +173,6 @@ def _dense_of(call: Call) -> dict:
 
 
 LAUNCHERS: dict[str, Callable[[Call], dict]] = {
-    "momentum": _rule("ParamOut VelocityOut", "LearningRate", _momentum),
     "adagrad": _rule("ParamOut MomentOut", "LearningRate", _adagrad),
     "decayed_adagrad": _rule("ParamOut MomentOut", "LearningRate", _decayed_adagrad),
     "adadelta": _rule("ParamOut AvgSquaredGradOut AvgSquaredUpdateOut", "", _adadelta),
