@@ -1,6 +1,7 @@
 // The products of cuBLAS that launchers call, as plain loops over matrices stored by columns.
 #include <cstdint>
 #include <cstring>
+#include "fake_graph.hpp"
 #include "shim.hpp"
 
 enum { F32 = 0, F64 = 1, F16 = 2, BF16 = 14 };
@@ -54,16 +55,18 @@ int cublasGemmStridedBatchedEx(void* handle, int ta, int tb, int m, int n, int k
     if ((compute == 70) != (at == F64)) return 15;
     const int scalar = at == F64 ? F64 : F32;
     const double x = load(alpha, scalar, 0), y = load(beta, scalar, 0);
-    for (int64_t s = 0; s < count; s++)
-        for (int64_t j = 0; j < n; j++)
-            for (int64_t i = 0; i < m; i++) {
-                double sum = 0;
-                for (int64_t l = 0; l < k; l++)
-                    sum += load(a, at, s * sa + (ta ? i * lda + l : l * lda + i)) *
-                           load(b, bt, s * sb + (tb ? l * ldb + j : j * ldb + l));
-                const int64_t to = s * sc + j * ldc + i;
-                store(c, ct, to, x * sum + (y == 0 ? 0 : y * load(c, ct, to)));
-            }
+    run([=] {
+        for (int64_t s = 0; s < count; s++)
+            for (int64_t j = 0; j < n; j++)
+                for (int64_t i = 0; i < m; i++) {
+                    double sum = 0;
+                    for (int64_t l = 0; l < k; l++)
+                        sum += load(a, at, s * sa + (ta ? i * lda + l : l * lda + i)) *
+                               load(b, bt, s * sb + (tb ? l * ldb + j : j * ldb + l));
+                    const int64_t to = s * sc + j * ldc + i;
+                    store(c, ct, to, x * sum + (y == 0 ? 0 : y * load(c, ct, to)));
+                }
+    });
     return 0;
 }
 

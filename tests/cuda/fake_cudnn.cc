@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <vector>
+#include "fake_graph.hpp"
 #include "shim.hpp"
 
 enum { F32 = 0, F64 = 1, F16 = 2, BF16 = 9, BAD = 2000, UNSUPPORTED = 3000 };
@@ -208,9 +209,11 @@ int cudnnConvolutionForward(Handle* h, const void* alpha, Descriptor* xd, const 
                             void* y) {
     Shape s;
     if (int status = start(h, alpha, algorithm, work, bytes, beta, shape(xd, wd, v, yd, s), xd->type)) return status;
-    std::vector<double> sums(count(yd));
-    each(s, [&](int64_t a, int64_t b, int64_t c) { sums[c] += load(x, s.type, a) * load(w, s.type, b); });
-    for (size_t i = 0; i < sums.size(); i++) store(y, s.type, i, sums[i]);
+    run([=, n = count(yd)] {
+        std::vector<double> sums(n);
+        each(s, [&](int64_t a, int64_t b, int64_t c) { sums[c] += load(x, s.type, a) * load(w, s.type, b); });
+        for (size_t i = 0; i < sums.size(); i++) store(y, s.type, i, sums[i]);
+    });
     return 0;
 }
 
@@ -219,9 +222,11 @@ int cudnnConvolutionBackwardData(Handle* h, const void* alpha, Descriptor* wd, c
                                  const void* beta, Descriptor* xd, void* x) {
     Shape s;
     if (int status = start(h, alpha, algorithm, work, bytes, beta, shape(xd, wd, v, yd, s), xd->type)) return status;
-    std::vector<double> sums(count(xd));
-    each(s, [&](int64_t a, int64_t b, int64_t c) { sums[a] += load(y, s.type, c) * load(w, s.type, b); });
-    for (size_t i = 0; i < sums.size(); i++) store(x, s.type, i, sums[i]);
+    run([=, n = count(xd)] {
+        std::vector<double> sums(n);
+        each(s, [&](int64_t a, int64_t b, int64_t c) { sums[a] += load(y, s.type, c) * load(w, s.type, b); });
+        for (size_t i = 0; i < sums.size(); i++) store(x, s.type, i, sums[i]);
+    });
     return 0;
 }
 
@@ -230,9 +235,11 @@ int cudnnConvolutionBackwardFilter(Handle* h, const void* alpha, Descriptor* xd,
                                    const void* beta, Descriptor* wd, void* w) {
     Shape s;
     if (int status = start(h, alpha, algorithm, work, bytes, beta, shape(xd, wd, v, yd, s), xd->type)) return status;
-    std::vector<double> sums(count(wd));
-    each(s, [&](int64_t a, int64_t b, int64_t c) { sums[b] += load(x, s.type, a) * load(y, s.type, c); });
-    for (size_t i = 0; i < sums.size(); i++) store(w, s.type, i, sums[i]);
+    run([=, n = count(wd)] {
+        std::vector<double> sums(n);
+        each(s, [&](int64_t a, int64_t b, int64_t c) { sums[b] += load(x, s.type, a) * load(y, s.type, c); });
+        for (size_t i = 0; i < sums.size(); i++) store(w, s.type, i, sums[i]);
+    });
     return 0;
 }
 }

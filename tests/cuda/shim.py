@@ -81,6 +81,15 @@ class FakeDriver:
         """Blocks of the pool that are not freed."""
         return self.library.fake_blocks()
 
+    @property
+    def graphs(self) -> int:
+        """Executable graphs that are not destroyed."""
+        return self.library.fake_graphs()
+
+    @property
+    def graph_starts(self) -> int:
+        return self.library.fake_graph_starts()
+
 
 class HostMachine:
     """A machine whose device memory is numpy's."""
@@ -246,9 +255,15 @@ class ShimMachine(HostMachine):
 class DriverMachine(ShimMachine):
     """The shim with a driver: calls whose launches are known run through rust/py/src/device/recipe.rs."""
 
+    #: what is captured as graphs: long recipes
+    graphs = 1
+
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.fake = FakeDriver(folder)
+        for library in map(self.library, ("cublas", "cudnn")):
+            keeper = ctypes.c_void_p.in_dll(library, "fake_keeper")
+            keeper.value = ctypes.cast(self.fake.library.fake_keep, ctypes.c_void_p).value
 
     @functools.cache  # noqa: B019
     def dnn(self) -> Any:

@@ -123,6 +123,8 @@ class CupyMachine:
         #: uploads whose pinned memory the device may still read
         self._staged: collections.deque = collections.deque()
         self.tf32 = False
+        #: what is captured as CUDA graphs: 0 nothing, 1 long recipes, 2 static Programs as well
+        self.graphs = {"0": 0, "1": 2}.get(os.environ.get("OAR_CUDA_GRAPHS", ""), 1)
 
     def driver(self) -> tuple[str, int, int] | None:
         """libcuda, and the current device's context and stream; None (all launches go through Python) without the

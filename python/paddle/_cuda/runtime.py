@@ -18,7 +18,9 @@ class Runtime:
 
     def __init__(self, machine, launchers: dict, recorded: frozenset[str] = frozenset()) -> None:
         self.machine, self._launchers = machine, launchers
-        self.launchers, self.recorded = set(launchers), set(recorded)  # read by rust/py/src/device/cuda.rs
+        # Read by rust/py/src/device/cuda.rs.
+        self.launchers, self.recorded = set(launchers), set(recorded)
+        self.graphs = int(getattr(machine, "graphs", 0))
         self._view, self._root = machine.view, machine.root
 
     def alloc(self, device: int, nbytes: int):
@@ -70,6 +72,10 @@ class Runtime:
             RuntimeWarning,
             stacklevel=2,
         )
+
+    def lacks_graph(self, why: str) -> None:
+        """Warn that a plan runs without a graph."""
+        warnings.warn(f"a Program is not captured as a CUDA graph: {why}", RuntimeWarning, stacklevel=2)
 
     def run(self, segment: list) -> list:
         """Results of the calls, each a list over the output slots; None for the first call that is declined."""

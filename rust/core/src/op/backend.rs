@@ -30,6 +30,25 @@ pub trait Backend: Send + Sync {
     fn drain(&self) -> usize;
     /// Reports, the first time, that an operator runs on the CPU instead.
     fn lacks(&self, op: &'static Op) -> Result<()>;
+    /// From now on keeps what calls of this thread start on a device, in memory that stays theirs; false if the backend
+    /// has no graphs.
+    fn keep_started(&self, _device: i32) -> Result<bool> {
+        Ok(false)
+    }
+    /// Ends `keep_started`: what was started as one graph. `None` if a call started something that a graph does not
+    /// repeat, or if memory was copied between host and device.
+    fn captured(&self) -> Result<Option<Arc<dyn Graph>>> {
+        Ok(None)
+    }
+    /// The elements of a tensor on a device in memory of its own, or copied over those of `to`, which has its size.
+    fn duplicate(&self, t: &Tensor, _to: Option<&Tensor>) -> Result<Tensor> {
+        crate::bail!(Unimplemented, "this backend copies no tensor of {t:?} within a device")
+    }
+}
+
+/// Captured launches; they read and write the memory that they were captured with.
+pub trait Graph: Send + Sync {
+    fn launch(&self) -> Result<()>;
 }
 
 /// One call for a backend. Dense inputs are on the device, or have a shape only.
@@ -54,6 +73,8 @@ const NOT_SAID: i32 = -2;
 thread_local! {
     /// The same for a run of an executor on this thread.
     static RUN: Cell<i32> = const { Cell::new(NOT_SAID) };
+    /// Calls of this thread that ran on a device.
+    static LAUNCHED: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Registers the backend, or (`None`) removes it; returns the previous one.
@@ -96,6 +117,11 @@ pub fn on<T>(device: Option<i32>, f: impl FnOnce() -> T) -> T {
     }
     let _back = Back(RUN.replace(device.unwrap_or(CPU)));
     f()
+}
+
+/// The number of calls of this thread that ran on a device.
+pub fn launched() -> u64 {
+    LAUNCHED.get()
 }
 
 /// The device of the first value that is on one.
@@ -253,6 +279,7 @@ fn run_launcher(
     if !segment[0].ran {
         return Ok(false);
     }
+    LAUNCHED.set(LAUNCHED.get() + 1);
     give_lod(op, ins, outs, &metas);
     Ok(true)
 }

@@ -123,6 +123,7 @@ pub fn compile(
         groups: Vec::new(),
         tasks: Vec::new(),
         schedule: Schedule::default(),
+        captured: Default::default(),
         dropped: Vec::new(),
         needs: Vec::new(),
     };

@@ -6,7 +6,7 @@ use super::plan::{at_line, ExecutionPlan, Read, Step, Storage, Task, ABSENT};
 use super::schedule::RunMode;
 use super::state::State;
 use super::window::Window;
-use super::{fused, plan};
+use super::{captured, fused, plan};
 use oar_core::bail;
 use oar_core::base::fork;
 use oar_core::base::interrupt::{check_interrupt, check_interrupt_now_and_then};
@@ -195,14 +195,29 @@ impl Executor {
         let fed = || values.iter().filter_map(Value::elements).map(Tensor::nbytes).sum();
         let mode = plan.schedule.mode(fed, how.threads);
         let state = State::new(plan, scope, local);
+        let is_watched = device.is_some() && plan.captured.is_watched();
+        let mut fed = Vec::new();
         for (var, value) in plan.feeds.iter().zip(values) {
+            let value = device.map_or(Ok(value.clone()), |device| device.fed(&value))?;
+            if is_watched {
+                fed.push(value.clone());
+            }
             if let Some(var) = var {
-                state.set(*var, device.map_or(Ok(value.clone()), |device| device.fed(&value))?);
+                state.set(*var, value);
             }
         }
         let scope = local.unwrap_or(scope);
         let run = Running { executor: self, program, plan, scope, state, passes: how.passes, device };
         match (device, mode) {
+            (Some(device), _) if is_watched => {
+                let plain = &mut |after: &mut dyn FnMut(usize)| {
+                    run_segments(&*device.backend, plan, &mut |u| run.unit_checked(u).map(|()| after(u)))
+                };
+                let found = captured::run(plan, &device.backend, device.number, &run.state, &fed, plain)?;
+                if let Some(fetched) = found {
+                    return Ok(fetched);
+                }
+            }
             (Some(device), _) => run_segments(&*device.backend, plan, &mut |u| run.unit_checked(u))?,
             (None, RunMode::Plain) => (0..plan.tasks.len()).try_for_each(|u| run.unit_checked(u))?,
             (None, RunMode::Timed) => {

@@ -1,6 +1,7 @@
 //! Programs at run time: binding to the operator table, plans, their execution.
 
 pub mod bind;
+mod captured;
 mod compile;
 pub mod exec;
 mod fused;

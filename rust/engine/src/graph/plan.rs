@@ -4,6 +4,7 @@
 //! A variable is stored in one of two places. A *temporary* is a value of the run, dropped after its last use. A
 //! *variable storage* belongs to a Scope: persistables, whatever a sub-block names, everything in a sub-block.
 
+use super::captured::Captured;
 use super::schedule::Schedule;
 pub use super::var::{Var, ABSENT};
 use oar_core::base::{DType, Dims};
@@ -63,6 +64,8 @@ pub struct ExecutionPlan {
     pub groups: Vec<Group>,
     pub tasks: Vec<Task>,
     pub schedule: Schedule,
+    /// What is known of its runs on a device.
+    pub(super) captured: Captured,
     /// Operators that were removed, and what must hold for that.
     pub dropped: Vec<&'static str>,
     pub needs: Vec<Need>,

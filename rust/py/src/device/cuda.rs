@@ -3,6 +3,7 @@
 //! are known (`recipe`) run without Python, in memory of the driver's pool.
 
 use super::driver::{Block, DeviceBlock, Driver};
+use super::graph;
 use super::recipe::{self, Recipe, Recipes};
 use crate::error::wrap;
 use crate::error::OrRaise;
@@ -10,7 +11,7 @@ use crate::ops::attrs::to_py;
 use crate::tensor::numpy::{from_array, to_array};
 use crate::tensor::object::PyTensor;
 use oar_core::base::{DType, Result};
-use oar_core::op::backend::{self, Backend, DeviceCall};
+use oar_core::op::backend::{self, Backend, DeviceCall, Graph};
 use oar_core::op::infer::VarKind;
 use oar_core::op::{Op, SlotFlag};
 use oar_core::tensor::device::Memory;
@@ -53,6 +54,8 @@ struct PyBackend {
     launchers: HashSet<String>,
     /// Operators whose launchers only start kernels: their launches may be recorded.
     recorded: HashSet<String>,
+    /// What is captured as graphs: 0 nothing, 1 long recipes, 2 plans as well.
+    graphs: u8,
     recipes: Recipes,
     /// By device; `None` where recipes cannot be used.
     drivers: Mutex<HashMap<i32, Option<Arc<Driver>>>>,
@@ -93,6 +96,7 @@ impl Memory for PyMemory {
         self.address
     }
     fn download(&self) -> Result<Buffer> {
+        graph::spoil();
         crate::gil::attached(|py| {
             let handle = self.handle(py).map_err(wrap)?;
             let host = self.runtime.bind(py).call_method1("read", (handle,)).map_err(wrap)?;
@@ -117,6 +121,7 @@ impl PyBackend {
         Ok(PyBackend {
             launchers: runtime.getattr("launchers")?.extract()?,
             recorded: runtime.getattr("recorded")?.extract()?,
+            graphs: runtime.getattr("graphs")?.extract()?,
             runtime: runtime.clone().unbind(),
             recipes: Default::default(),
             drivers: Default::default(),
@@ -194,7 +199,7 @@ impl PyBackend {
             Some(None) => return Ok(false),
             Some(Some(found)) => {
                 let Some(driver) = self.driver(call.device)? else { return Ok(false) };
-                found.replay(call, &driver, self.block_memory(call.device))?;
+                found.replay(call, &driver, self.block_memory(call.device), self.graphs > 0)?;
                 return Ok(true);
             }
             None => {}
@@ -202,6 +207,7 @@ impl PyBackend {
         if self.driver(call.device)?.is_none() {
             return Ok(false);
         }
+        graph::spoil();
         self.attached(|py, runtime| {
             let Some(described) = describe(py, call)? else { return Ok(false) };
             let (result, found): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
@@ -329,6 +335,7 @@ fn describe<'py>(py: Python<'py>, call: &DeviceCall) -> PyResult<Option<Bound<'p
 
 impl Backend for PyBackend {
     fn alloc(&self, device: i32, dtype: DType, dims: &[i64]) -> Result<Tensor> {
+        graph::spoil();
         let bytes = oar_core::base::shape::checked_numel(dims)? * dtype.size();
         let (handle, address) =
             self.attached(|_, runtime| runtime.call_method1("alloc", (device, bytes))?.extract())?;
@@ -336,6 +343,7 @@ impl Backend for PyBackend {
     }
 
     fn copy(&self, t: &Tensor, to: Option<i32>) -> Result<Tensor> {
+        graph::spoil();
         let host = t.on_host()?;
         let Some(device) = to else { return Ok(host) };
         let fresh = self.alloc(device, t.dtype(), t.dims())?;
@@ -357,6 +365,7 @@ impl Backend for PyBackend {
                 return Ok(());
             }
         }
+        graph::spoil();
         self.attached(|py, runtime| self.run_all(py, runtime, segment))
     }
 
@@ -373,6 +382,44 @@ impl Backend for PyBackend {
             return Ok(());
         }
         self.attached(|_, runtime| runtime.call_method1("lacks", (op.name,)).map(drop))
+    }
+
+    fn keep_started(&self, device: i32) -> Result<bool> {
+        let Some(driver) = self.driver(device)?.filter(|_| self.graphs > 1) else { return Ok(false) };
+        graph::keep(driver);
+        Ok(true)
+    }
+
+    fn captured(&self) -> Result<Option<Arc<dyn Graph>>> {
+        crate::gil::attached(|_| graph::captured()).or_else(|e| {
+            self.attached(|_, runtime| runtime.call_method1("lacks_graph", (e.to_string(),)).map(|_| None))
+        })
+    }
+
+    fn duplicate(&self, t: &Tensor, to: Option<&Tensor>) -> Result<Tensor> {
+        let place =
+            |t: &Tensor| t.on_device().map(|(memory, offset)| ((memory.address() + offset) as u64, memory.device()));
+        let Some((from, device)) = place(t) else { bail!(Fatal, "a copy within a device of what is not on one") };
+        let Some(driver) = self.driver(device)? else {
+            bail!(Fatal, "a copy within device {device} without its driver")
+        };
+        let copy = |to: u64| match t.nbytes() {
+            0 => Ok(()),
+            // SAFETY: the memory is that of tensors of `t`'s size.
+            bytes => unsafe { driver.copy(to, from, bytes) },
+        };
+        let Some(own) = to else {
+            let block = driver.within(|| {
+                let block = driver.alloc(t.nbytes())?;
+                copy(block.address).map(|()| block)
+            })?;
+            return Tensor::from_device(self.block_memory(device)(block, t.nbytes()), t.dtype(), t.dims());
+        };
+        match place(own) {
+            Some((to, _)) if own.nbytes() == t.nbytes() => driver.within(|| copy(to))?,
+            _ => bail!(Fatal, "a copy of {} bytes over {}", t.nbytes(), own.nbytes()),
+        }
+        Ok(own.clone())
     }
 }
 

@@ -1,10 +1,11 @@
 //! The functions of libcuda that recipes call, loaded from the library that the Python machine names; memory of the
 //! stream-ordered pool.
 
+use super::graph;
 use crate::error::OrRaise;
 use oar_core::base::Result;
 use oar_core::{bail, err};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use pyo3::prelude::*;
 use std::ffi::{c_int, c_uint, c_void, CStr, CString};
 use std::sync::Arc;
@@ -29,6 +30,15 @@ type Pop = unsafe extern "C" fn(*mut *mut c_void) -> Code;
 type Alloc = unsafe extern "C" fn(*mut u64, usize, *mut c_void) -> Code;
 type Free = unsafe extern "C" fn(u64, *mut c_void) -> Code;
 type Upload = unsafe extern "C" fn(u64, *const c_void, usize, *mut c_void) -> Code;
+type Copy = unsafe extern "C" fn(u64, u64, usize, *mut c_void) -> Code;
+type Begin = unsafe extern "C" fn(*mut c_void, c_uint) -> Code;
+type End = unsafe extern "C" fn(*mut c_void, *mut usize) -> Code;
+type Instantiate = unsafe extern "C" fn(*mut usize, usize, u64) -> Code;
+type StartGraph = unsafe extern "C" fn(usize, *mut c_void) -> Code;
+type FreeGraph = unsafe extern "C" fn(usize) -> Code;
+
+/// CU_STREAM_CAPTURE_MODE_RELAXED: libraries may allocate meanwhile.
+const RELAXED: c_uint = 2;
 
 /// The functions, and the context and stream of one device.
 pub struct Driver {
@@ -40,6 +50,15 @@ pub struct Driver {
     free: Free,
     upload: Upload,
     launch: Launch,
+    copy: Copy,
+    begin: Begin,
+    end: End,
+    instantiate: Instantiate,
+    start_graph: StartGraph,
+    free_graph: FreeGraph,
+    free_instance: FreeGraph,
+    /// Written by a thread that captures: others neither start nor free anything meanwhile.
+    capturing: RwLock<()>,
 }
 
 /// One launch: a kernel with its grid, the threads of a block and the bytes of dynamic shared memory.
@@ -79,12 +98,28 @@ impl Driver {
                 free: std::mem::transmute::<*mut c_void, Free>(symbol(library, c"cuMemFreeAsync")?),
                 upload: std::mem::transmute::<*mut c_void, Upload>(symbol(library, c"cuMemcpyHtoDAsync_v2")?),
                 launch: std::mem::transmute::<*mut c_void, Launch>(symbol(library, c"cuLaunchKernel")?),
+                copy: std::mem::transmute::<*mut c_void, Copy>(symbol(library, c"cuMemcpyDtoDAsync_v2")?),
+                begin: std::mem::transmute::<*mut c_void, Begin>(symbol(library, c"cuStreamBeginCapture_v2")?),
+                end: std::mem::transmute::<*mut c_void, End>(symbol(library, c"cuStreamEndCapture")?),
+                instantiate: std::mem::transmute::<*mut c_void, Instantiate>(symbol(
+                    library,
+                    c"cuGraphInstantiateWithFlags",
+                )?),
+                start_graph: std::mem::transmute::<*mut c_void, StartGraph>(symbol(library, c"cuGraphLaunch")?),
+                free_graph: std::mem::transmute::<*mut c_void, FreeGraph>(symbol(library, c"cuGraphDestroy")?),
+                free_instance: std::mem::transmute::<*mut c_void, FreeGraph>(symbol(library, c"cuGraphExecDestroy")?),
+                capturing: RwLock::new(()),
             })
         }
     }
 
     /// Calls `f` with the device's context as the current one of this thread.
     pub fn within<T>(&self, f: impl FnOnce() -> Result<T>) -> Result<T> {
+        let _held = self.capturing.read_recursive();
+        self.in_context(f)
+    }
+
+    fn in_context<T>(&self, f: impl FnOnce() -> Result<T>) -> Result<T> {
         // SAFETY: the context is that of a device in use, which lives as long as the process.
         check("cuCtxPushCurrent", unsafe { (self.push)(self.context as *mut c_void) })?;
         let result = f();
@@ -94,15 +129,75 @@ impl Driver {
         result
     }
 
-    /// New memory of the stream's pool. Call it within the context.
+    /// New memory of the stream's pool, or of the arena of a thread that keeps what it starts. Call it within the context.
     pub fn alloc(self: &Arc<Driver>, bytes: usize) -> Result<Arc<Block>> {
+        let arena = graph::arena(self);
+        let address = match &arena {
+            Some(arena) => arena.take(bytes)?,
+            None => self.new_memory(bytes)?,
+        };
+        Ok(Arc::new(Block { driver: self.clone(), address, arena: arena.map(|arena| (arena, bytes)) }))
+    }
+
+    fn new_memory(&self, bytes: usize) -> Result<u64> {
         let mut address = 0;
         // SAFETY: writes the address.
         let code = unsafe { (self.alloc)(&mut address, bytes.max(1), self.stream as *mut c_void) };
         if code != 0 {
             bail!(ResourceExhausted, "cuMemAllocAsync of {bytes} bytes failed with the CUDA error {code}");
         }
-        Ok(Arc::new(Block { driver: self.clone(), address }))
+        Ok(address)
+    }
+
+    fn free_memory(&self, addresses: impl Iterator<Item = u64>) {
+        // An error has no reader: the process ends, or a kernel failed before and the next wait raises its error.
+        drop(self.within(|| {
+            for address in addresses {
+                // SAFETY: the address is that of a block of the pool, which nothing refers to.
+                check("cuMemFreeAsync", unsafe { (self.free)(address, self.stream as *mut c_void) })?;
+            }
+            Ok(())
+        }));
+    }
+
+    /// Copies bytes within the device, in the order of the stream. Call it within the context.
+    ///
+    /// # Safety
+    /// Both addresses are those of as many bytes.
+    pub unsafe fn copy(&self, to: u64, from: u64, bytes: usize) -> Result<()> {
+        // SAFETY: by the caller's contract.
+        check("cuMemcpyDtoDAsync", unsafe { (self.copy)(to, from, bytes, self.stream as *mut c_void) })
+    }
+
+    /// The executable graph of what `start` starts on the stream, which is not run.
+    pub fn capture(&self, start: &mut dyn FnMut() -> Result<()>) -> Result<usize> {
+        let _alone = self.capturing.write();
+        self.in_context(|| {
+            let (mut graph, mut instance) = (0, 0);
+            // SAFETY: the stream is not the legacy one; a captured graph is instantiated and destroyed once.
+            unsafe {
+                check("cuStreamBeginCapture", (self.begin)(self.stream as *mut c_void, RELAXED))?;
+                let started = start();
+                let ended = check("cuStreamEndCapture", (self.end)(self.stream as *mut c_void, &mut graph));
+                let made = started
+                    .and(ended)
+                    .and_then(|()| check("cuGraphInstantiate", (self.instantiate)(&mut instance, graph, 0)));
+                if graph != 0 {
+                    check("cuGraphDestroy", (self.free_graph)(graph))?;
+                }
+                made.map(|()| instance)
+            }
+        })
+    }
+
+    pub fn start_graph(&self, instance: usize) -> Result<()> {
+        // SAFETY: the instance is one of `capture`.
+        self.within(|| check("cuGraphLaunch", unsafe { (self.start_graph)(instance, self.stream as *mut c_void) }))
+    }
+
+    pub fn free_graph(&self, instance: usize) {
+        // SAFETY: as above; nothing refers to it, and one that is running is freed by the driver afterwards.
+        drop(self.within(|| check("cuGraphExecDestroy", unsafe { (self.free_instance)(instance) })));
     }
 
     /// Writes numbers to the start of a block, in the order of the stream; they may be changed afterwards: the driver
@@ -196,15 +291,56 @@ pub struct DeviceBlock(#[allow(dead_code)] pub Arc<Block>);
 pub struct Block {
     driver: Arc<Driver>,
     pub address: u64,
+    arena: Option<(Arc<Arena>, usize)>,
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        let (driver, address) = (&self.driver, self.address);
-        // An error has no reader: the process ends, or a kernel failed before and the next wait raises its error.
-        drop(driver.within(|| {
-            // SAFETY: the address is that of a block of the pool, which nothing refers to.
-            check("cuMemFreeAsync", unsafe { (driver.free)(address, driver.stream as *mut c_void) })
-        }));
+        match &self.arena {
+            Some((arena, bytes)) => arena.give(*bytes, self.address),
+            None => self.driver.free_memory(std::iter::once(self.address)),
+        }
+    }
+}
+
+/// Memory of a graph. Blocks that are dropped while its steps run are used again by later ones, as the order of the
+/// stream allows; all of it is freed with the graph and the last block.
+pub struct Arena {
+    driver: Arc<Driver>,
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    all: Vec<u64>,
+    free: Vec<(usize, u64)>,
+}
+
+impl Arena {
+    pub fn new(driver: Arc<Driver>) -> Arena {
+        Arena { driver, held: Mutex::default() }
+    }
+
+    /// The least free block of at most twice the size, else new memory.
+    fn take(&self, bytes: usize) -> Result<u64> {
+        let mut held = self.held.lock();
+        let fits = |size: usize| size >= bytes && size / 2 <= bytes;
+        let found = held.free.iter().enumerate().filter(|(_, f)| fits(f.0)).min_by_key(|(_, f)| f.0);
+        if let Some((i, _)) = found {
+            return Ok(held.free.swap_remove(i).1);
+        }
+        let address = self.driver.new_memory(bytes)?;
+        held.all.push(address);
+        Ok(address)
+    }
+
+    fn give(&self, bytes: usize, address: u64) {
+        self.held.lock().free.push((bytes, address));
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        self.driver.free_memory(self.held.get_mut().all.drain(..));
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod cuda;
 mod driver;
+mod graph;
 pub mod place;
 mod recipe;
 mod table;

@@ -2,6 +2,7 @@
 //! data types, attributes) and replayed for later calls of the same key without Python.
 
 use super::driver::{Block, Driver, Function, Launched};
+use super::graph::{self, Fixed, Values};
 use crate::error::OrRaise;
 use oar_core::base::{DType, Result};
 use oar_core::op::attrs::Attrs;
@@ -53,6 +54,15 @@ pub struct Recipe {
     buffers: Vec<usize>,
     /// The results with their shapes, by output slot and position in it; absent: none.
     outs: Vec<(usize, usize, Output, Vec<i64>)>,
+    long: Mutex<Long>,
+}
+
+/// Whether a recipe runs as a graph.
+enum Long {
+    Never,
+    /// From its next replay on.
+    Next,
+    Graph(Fixed),
 }
 
 /// As Python gives an argument (kind, index, offset or bits) and a result (output slot, position in it, kind, index,
@@ -87,11 +97,17 @@ impl Recipe {
             let dtype = dtype.ok_or_else(|| err!(Type, "an unknown data type"))?;
             Ok((slot, at, Output::Buffer(index, dtype), dims))
         };
-        let outs = outs.into_iter().map(out).collect::<Result<_>>().or_raise()?;
-        Ok(Recipe { steps: steps.collect(), buffers, outs })
+        let outs: Vec<(usize, usize, Output, Vec<i64>)> =
+            outs.into_iter().map(out).collect::<Result<_>>().or_raise()?;
+        let steps: Vec<(Step, Vec<Arg>)> = steps.collect();
+        let is_fixed = |arg: &Arg| !matches!(arg, Arg::Drawn);
+        let is_new = outs.iter().all(|out| matches!(out.2, Output::Buffer(..)));
+        let is_long = steps.len() >= graph::LONG && is_new && steps.iter().flat_map(|s| &s.1).all(is_fixed);
+        Ok(Recipe { steps, buffers, outs, long: Mutex::new(if is_long { Long::Next } else { Long::Never }) })
     }
 
-    fn address(call: &DeviceCall, slot: u32, at: u32) -> Result<u64> {
+    /// The address of an operand.
+    pub fn address(call: &DeviceCall, slot: u32, at: u32) -> Result<u64> {
         let value = call.ins.slot(slot as usize).get(at as usize).and_then(Value::elements);
         match value.and_then(Tensor::on_device) {
             Some((memory, offset)) => Ok((memory.address() + offset) as u64),
@@ -99,39 +115,110 @@ impl Recipe {
         }
     }
 
-    /// Starts the kernels and calls the functions, and sets the results. `memory` makes the memory of a tensor from a block.
-    pub fn replay(
+    /// Starts a step with the bits of its arguments. Call it within the context.
+    pub fn start(&self, number: usize, values: &mut Values, driver: &Driver) -> Result<()> {
+        match &self.steps[number].0 {
+            Step::Kernel(at) => {
+                let mut params: SmallVec<[*mut c_void; 24]> =
+                    values.iter_mut().map(|v| v as *mut u64 as *mut c_void).collect();
+                // SAFETY: the arguments are those of the recorded launch of the same kernel.
+                unsafe { driver.launch(at, &mut params) }
+            }
+            // SAFETY: as above, of the same function.
+            Step::Library(function) => unsafe { function.call(values) },
+        }
+    }
+
+    /// The operands that steps read: slot, position in it, bytes.
+    pub fn operands(&self, call: &DeviceCall) -> Vec<(u32, u32, usize)> {
+        let mut found: Vec<(u32, u32, usize)> = Vec::new();
+        for arg in self.steps.iter().flat_map(|s| &s.1) {
+            if let Arg::Input(slot, at, _) = *arg {
+                if !found.iter().any(|f| (f.0, f.1) == (slot, at)) {
+                    let value = call.ins.slot(slot as usize).get(at as usize).and_then(Value::elements);
+                    found.push((slot, at, value.map_or(0, Tensor::nbytes)));
+                }
+            }
+        }
+        found
+    }
+
+    /// The buffers: whether each is a result, its bytes.
+    pub fn buffers(&self) -> Vec<(bool, usize)> {
+        let is_result = |i: usize| self.outs.iter().any(|o| matches!(o.2, Output::Buffer(at, _) if at == i));
+        self.buffers.iter().enumerate().map(|(i, &bytes)| (is_result(i), bytes)).collect()
+    }
+
+    /// Starts all steps with operands and buffers at these addresses. Call it within the context.
+    pub fn start_all(
         &self,
+        driver: &Driver,
+        input: &dyn Fn(u32, u32) -> u64,
+        buffer: &dyn Fn(usize) -> u64,
+    ) -> Result<()> {
+        for (number, (_, args)) in self.steps.iter().enumerate() {
+            let value = |arg: &Arg| match *arg {
+                Arg::Input(slot, at, offset) => Ok(input(slot, at) + offset),
+                Arg::Buffer(i, offset) => Ok(buffer(i as usize) + offset),
+                Arg::Number(bits) => Ok(bits),
+                Arg::Drawn => Err(err!(Fatal, "a graph draws no numbers")),
+            };
+            self.start(number, &mut args.iter().map(value).collect::<Result<Values>>()?, driver)?;
+        }
+        Ok(())
+    }
+
+    /// The buffers of a replay by a graph; `None`: it is to be replayed step by step.
+    fn by_graph(&self, call: &DeviceCall, driver: &Arc<Driver>) -> Result<Option<SmallVec<[Arc<Block>; 4]>>> {
+        let Some(mut held) = self.long.try_lock() else { return Ok(None) };
+        if let Long::Next = *held {
+            // What fails in a capture runs step by step, where an error of its own is raised.
+            let made = crate::gil::attached(|_| Fixed::new(self, call, driver));
+            *held = made.ok().flatten().map_or(Long::Never, Long::Graph);
+        }
+        match &*held {
+            Long::Graph(fixed) => fixed.run(call).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Starts the kernels and calls the functions, and sets the results. `memory` makes the memory of a tensor
+    /// from a block. `graphs`: a long recipe runs as a graph from its second replay on.
+    pub fn replay(
+        self: &Arc<Recipe>,
         call: &mut DeviceCall,
         driver: &Arc<Driver>,
         memory: impl Fn(Arc<Block>, usize) -> Box<dyn oar_core::tensor::device::Memory>,
+        graphs: bool,
     ) -> Result<()> {
-        let blocks = driver.within(|| {
-            let blocks: SmallVec<[Arc<Block>; 4]> =
-                self.buffers.iter().map(|&bytes| driver.alloc(bytes)).collect::<Result<_>>()?;
-            for (step, args) in &self.steps {
-                let mut values: SmallVec<[u64; 24]> = SmallVec::with_capacity(args.len());
-                for arg in args {
-                    values.push(match *arg {
-                        Arg::Input(slot, i, offset) => Recipe::address(call, slot, i)? + offset,
-                        Arg::Buffer(i, offset) => blocks[i as usize].address + offset,
-                        Arg::Number(bits) => bits,
-                        Arg::Drawn => generator::next_u64(),
-                    });
-                }
-                match step {
-                    Step::Kernel(at) => {
-                        let mut params: SmallVec<[*mut c_void; 24]> =
-                            values.iter_mut().map(|v| v as *mut u64 as *mut c_void).collect();
-                        // SAFETY: the arguments are those of the recorded launch of the same kernel.
-                        unsafe { driver.launch(at, &mut params)? };
+        let by_graph = if graphs && !graph::is_on() { self.by_graph(call, driver)? } else { None };
+        let step_by_step = || {
+            driver.within(|| {
+                let blocks: SmallVec<[Arc<Block>; 4]> =
+                    self.buffers.iter().map(|&bytes| driver.alloc(bytes)).collect::<Result<_>>()?;
+                let keeps = graph::is_on();
+                for (number, (_, args)) in self.steps.iter().enumerate() {
+                    let mut values = Values::with_capacity(args.len());
+                    for arg in args {
+                        values.push(match *arg {
+                            Arg::Input(slot, i, offset) => Recipe::address(call, slot, i)? + offset,
+                            Arg::Buffer(i, offset) => blocks[i as usize].address + offset,
+                            Arg::Number(bits) => bits,
+                            Arg::Drawn => {
+                                graph::spoil();
+                                generator::next_u64()
+                            }
+                        });
                     }
-                    // SAFETY: as above, of the same function.
-                    Step::Library(function) => unsafe { function.call(&values)? },
+                    if keeps {
+                        graph::step(self, number, &values);
+                    }
+                    self.start(number, &mut values, driver)?;
                 }
-            }
-            Ok(blocks)
-        })?;
+                Ok(blocks)
+            })
+        };
+        let blocks = by_graph.map_or_else(step_by_step, Ok)?;
         for (slot, at, out, dims) in &self.outs {
             let value = match *out {
                 Output::Buffer(i, dtype) => {

@@ -1,0 +1,160 @@
+//! CUDA graphs of what recipes start: a thread keeps the steps that it replays, with their arguments, in memory of an
+//! arena; they are captured afterwards, when none allocates or waits.
+
+use super::driver::{Arena, Block, Driver};
+use super::recipe::Recipe;
+use oar_core::base::Result;
+use oar_core::op::backend::{DeviceCall, Graph};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::Arc;
+
+/// Steps of a recipe that is worth a graph, and the most memory that graphs of recipes may hold.
+pub const LONG: usize = 64;
+const MOST_BYTES: usize = 2 << 30;
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// The bits of the arguments of a step.
+pub type Values = SmallVec<[u64; 24]>;
+
+struct Started {
+    driver: Arc<Driver>,
+    arena: Arc<Arena>,
+    /// A recipe, the number of the step, its arguments.
+    steps: Vec<(Arc<Recipe>, usize, Values)>,
+    /// Something happened that a graph does not repeat.
+    is_broken: bool,
+}
+
+thread_local! {
+    static STARTED: RefCell<Option<Started>> = const { RefCell::new(None) };
+}
+
+/// Keeps what this thread starts on a device from now on.
+pub fn keep(driver: Arc<Driver>) {
+    let arena = Arc::new(Arena::new(driver.clone()));
+    STARTED.replace(Some(Started { driver, arena, steps: Vec::new(), is_broken: false }));
+}
+
+/// The arena of the blocks that this thread allocates on the device, if it keeps what it starts.
+pub fn arena(driver: &Arc<Driver>) -> Option<Arc<Arena>> {
+    STARTED.with_borrow(|s| s.as_ref().filter(|s| Arc::ptr_eq(&s.driver, driver)).map(|s| s.arena.clone()))
+}
+
+pub fn is_on() -> bool {
+    STARTED.with_borrow(Option::is_some)
+}
+
+pub fn step(recipe: &Arc<Recipe>, number: usize, values: &Values) {
+    STARTED.with_borrow_mut(|s| {
+        if let Some(s) = s {
+            s.steps.push((recipe.clone(), number, values.clone()));
+        }
+    });
+}
+
+/// Something was started, copied or read that a graph does not repeat.
+pub fn spoil() {
+    STARTED.with_borrow_mut(|s| {
+        if let Some(s) = s {
+            s.is_broken = true;
+        }
+    });
+}
+
+/// Ends `keep`: a graph of all steps; `None` if there is none.
+pub fn captured() -> Result<Option<Arc<dyn Graph>>> {
+    let Some(s) = STARTED.take().filter(|s| !s.is_broken && !s.steps.is_empty()) else { return Ok(None) };
+    let graph = s.driver.capture(&mut || {
+        for (recipe, number, values) in &s.steps {
+            recipe.start(*number, &mut values.clone(), &s.driver)?;
+        }
+        Ok(())
+    })?;
+    Ok(Some(Arc::new(Instance { driver: s.driver, graph, _arena: s.arena })))
+}
+
+struct Instance {
+    driver: Arc<Driver>,
+    graph: usize,
+    /// The memory of results and temporary values.
+    _arena: Arc<Arena>,
+}
+
+impl Graph for Instance {
+    fn launch(&self) -> Result<()> {
+        self.driver.start_graph(self.graph)
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        self.driver.free_graph(self.graph);
+    }
+}
+
+/// A long recipe as a graph, with memory of its own for operands, results and temporary values: operands are copied to
+/// it, results from it.
+pub struct Fixed {
+    driver: Arc<Driver>,
+    graph: usize,
+    /// Operands: slot, position in it, memory, bytes.
+    inputs: Vec<(u32, u32, Arc<Block>, usize)>,
+    /// The buffers of the recipe; whether each is a result, its bytes.
+    buffers: Vec<(Arc<Block>, bool, usize)>,
+    bytes: usize,
+}
+
+impl Fixed {
+    /// Captures a recipe for calls with the operands of this one; `None` if graphs hold too much memory.
+    pub fn new(recipe: &Recipe, call: &DeviceCall, driver: &Arc<Driver>) -> Result<Option<Fixed>> {
+        let (operands, buffers) = (recipe.operands(call), recipe.buffers());
+        let bytes: usize = operands.iter().map(|o| o.2).chain(buffers.iter().map(|b| b.1)).sum();
+        if BYTES.load(Relaxed) + bytes > MOST_BYTES {
+            return Ok(None);
+        }
+        let (inputs, buffers) = driver.within(|| {
+            let input = |(slot, at, bytes)| Ok((slot, at, driver.alloc(bytes)?, bytes));
+            let buffer = |(is_result, bytes)| Ok((driver.alloc(bytes)?, is_result, bytes));
+            let inputs = operands.into_iter().map(input).collect::<Result<Vec<_>>>()?;
+            Ok((inputs, buffers.into_iter().map(buffer).collect::<Result<Vec<_>>>()?))
+        })?;
+        let place = |slot, at| inputs.iter().find(|i| (i.0, i.1) == (slot, at)).map_or(0, |i| i.2.address);
+        let at = |i: usize| buffers[i].0.address;
+        let graph = driver.capture(&mut || recipe.start_all(driver, &place, &at))?;
+        BYTES.fetch_add(bytes, Relaxed);
+        Ok(Some(Fixed { driver: driver.clone(), graph, inputs, buffers, bytes }))
+    }
+
+    /// Runs it on the operands of a call; returns the buffers, of which results are new memory.
+    pub fn run(&self, call: &DeviceCall) -> Result<SmallVec<[Arc<Block>; 4]>> {
+        let driver = &self.driver;
+        driver.within(|| {
+            for (slot, at, to, bytes) in &self.inputs {
+                // SAFETY: the key of the recipe holds the sizes of the operands.
+                unsafe { driver.copy(to.address, Recipe::address(call, *slot, *at)?, *bytes)? };
+            }
+            driver.start_graph(self.graph)?;
+            let result = |(held, is_result, bytes): &(Arc<Block>, bool, usize)| {
+                if !is_result {
+                    return Ok(held.clone());
+                }
+                let own = driver.alloc(*bytes)?;
+                if *bytes > 0 {
+                    // SAFETY: both blocks have as many bytes.
+                    unsafe { driver.copy(own.address, held.address, *bytes)? };
+                }
+                Ok(own)
+            };
+            self.buffers.iter().map(result).collect()
+        })
+    }
+}
+
+impl Drop for Fixed {
+    fn drop(&mut self) {
+        BYTES.fetch_sub(self.bytes, Relaxed);
+        self.driver.free_graph(self.graph);
+    }
+}
