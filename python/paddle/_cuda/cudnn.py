@@ -230,14 +230,15 @@ def find() -> ctypes.CDLL | None:
     """The library, None where it is not installed or the environment variable OAR_CUDA_CUDNN is 0."""
     if os.environ.get("OAR_CUDA_CUDNN") == "0":
         return None
-    paths = [NAME]
+    paths = []
     try:
         spec = importlib.util.find_spec("nvidia.cudnn")
     except ModuleNotFoundError:
         spec = None
     if spec is not None:
         paths += [str(Path(folder) / "lib" / NAME) for folder in spec.submodule_search_locations or ()]
-    for path in paths:
+    # The wheel's library is that of torch, which may be in the same process; then the loader's.
+    for path in [*paths, NAME]:
         try:
             return ctypes.CDLL(path)
         except OSError:

@@ -116,6 +116,8 @@ class OptimizerBase:
         self.helper: LayerHelper | None = None
         # Dygraph: parameter id -> the parameter and its accumulators; the rate as a tensor, and its current value.
         self._kept: dict[int, tuple] = {}
+        #: identities of the parameters of the last step over all at once, and their accumulators
+        self._together: tuple[list[int], list[dict]] | None = None
         self._rate_tensor: Any = None
         self._rate_value: Any = None
         self._scaled_rates: dict[float, Any] = {}

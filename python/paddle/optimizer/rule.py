@@ -113,8 +113,11 @@ class Rule(OptimizerBase):
                 self._accumulators_of(param)
                 self._kept[id(param)] = self._prepared(param)
         rates = [self._scaled_rate(rate, _rate_factor(p)) for p, _ in pairs]
-        states = [self._state_of(p) for p, _ in pairs]
-        return update_all(self.type, pairs, rates, states, self._eager_attrs, self._factors(pairs))
+        params = [id(p) for p, _ in pairs]
+        # Accumulators stay the same variables, as in `_kept`, which refers to the parameters.
+        if self._together is None or self._together[0] != params:
+            self._together = params, [self._state_of(p) for p, _ in pairs]
+        return update_all(self.type, pairs, rates, self._together[1], self._eager_attrs, self._factors(pairs))
 
     def _append_optimize_op(self, block: Any, param_and_grad: tuple[Any, Any]) -> Any:
         param, grad = param_and_grad
