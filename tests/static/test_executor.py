@@ -224,3 +224,20 @@ def test_registered_runners(static, exe):
         assert exe.run(program, feed={"x": 1}) == [True, 7, True, {"x": 1}]
     finally:
         del registry._FACTORIES["recorder"]
+
+
+def test_pruning_is_a_method_that_programs_replace_and_happens_once(static, exe, monkeypatch):
+    """upstream's test_prune.py counts its calls"""
+    calls = []
+    real = static.Executor._prune_program
+    monkeypatch.setattr(static.Executor, "_prune_program", lambda self, *args: calls.append(1) or real(self, *args))
+    y = static.data("x", [None, 3]) * 2.0
+    for _ in range(3):
+        exe.run(feed={"x": ONES}, fetch_list=[y], use_prune=True)
+    assert len(calls) == 1
+
+
+def test_a_compiled_graph_has_no_program_before_its_first_run(static):
+    compiled = fluid.CompiledProgram(fluid.core.Graph(fluid.core.ProgramDesc()))
+    with pytest.raises(TypeError, match="no Program before its first run"):
+        fluid.io._get_valid_program(compiled)

@@ -72,22 +72,22 @@ def prune(program: Program, feed=None, fetch_list=None, optimize_ops=None) -> Pr
     return program._prune_with_input(list(feed or ()), [*(fetch_list or ()), *optimize_ops])
 
 
-def prepare(program: Program, feed: dict, fetch_list: list, use_prune: bool, place: Any) -> PreparedRun:
-    """A PreparedRun; with operators of the optimizer in `fetch_list`, of the pruned Program.
+def prepare(executor: Any, program: Program, feed: dict, fetch_list: list, use_prune: bool) -> PreparedRun:
+    """A PreparedRun at the Executor's place; with operators of the optimizer in `fetch_list`, of the pruned Program.
 
     Raises:
         ValueError: when a variable that the pruned Program reads is not fed.
     """
     variables, optimize_ops = split_fetch_list(fetch_list)
     if use_prune or optimize_ops:
-        program = prune(program, feed, variables, optimize_ops)
+        program = executor._prune_program(program, feed, variables, optimize_ops)
         block = program.global_block()
         feed = {name: value for name, value in feed.items() if block.has_var(name)}
         for name, var in block.vars.items():
             if var.is_data and var.stop_gradient and var.desc.need_check_feed() and name not in feed:
                 if not var.persistable and var.type == VarType.LOD_TENSOR and not var.belong_to_optimizer:
                     raise ValueError(f"feed has no data for variable '{name}'")
-    run = PreparedRun(program, feed, variables, place)
+    run = PreparedRun(program, feed, variables, executor.place)
     run.fetched = fetch_list
     return run
 
@@ -133,7 +133,7 @@ def run_at_place(executor: Any, program: Program, request: Request, passes: str 
     key = (tuple(feed), fetch_key, request.use_prune, executor._device)
     run, desc = program._prepared_runs.get(key), program.desc
     if run is None or run.made_of != (desc, desc._revision):
-        run = prepare(program, feed, list(fetch_list), request.use_prune, place)
+        run = prepare(executor, program, feed, list(fetch_list), request.use_prune)
         # Preparing may change the Program: it fills in what operators leave open.
         run.made_of = (desc, desc._revision)
         keep(program._prepared_runs, key, run)
@@ -208,7 +208,7 @@ class CompiledRunner(Runner):
         variables, optimize_ops = split_fetch_list(list(request.fetch_list))
         if request.use_prune or optimize_ops:
             names = feed if isinstance(feed, dict) else {name: 0 for one in feed or () for name in one}
-            program = prune(program, names, variables, optimize_ops)
+            program = executor._prune_program(program, names, variables, optimize_ops)
         set_learning_rate(program, compiled._scope, executor.place)
         feed = {} if feed is None else feed
         how = compiled._passes(), request.return_numpy, request.return_merged, compiled._threads()

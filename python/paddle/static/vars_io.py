@@ -57,6 +57,8 @@ def valid_program(program=None) -> Program:
     if program is None:
         program = guards.default_main_program()
     elif isinstance(program, CompiledProgram):
+        if program._graph is not None and not program._compiled:
+            raise TypeError("main_program is a CompiledProgram of a Graph, which has no Program before its first run")
         warnings.warn("main_program should be a Program, not a CompiledProgram", stacklevel=3)
         program = program._program
     if not isinstance(program, Program):
