@@ -85,3 +85,8 @@ print("paddle.dataset.uci_housing" in Finder.seen, paddle.fluid.layer_helper.__n
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.split() == ["True", "paddle.fluid.layer_helper"], done.stderr
+
+
+def test_a_module_of_the_table_runs_as_a_program():
+    done = subprocess.run([sys.executable, "-m", "paddle.fluid.reader"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -101,7 +101,8 @@ def test_split_along_an_axis_out_of_range(axis):
             cut(paddle.ones([6]))
         paddle.enable_static()
         try:
-            with pytest.raises(ValueError, match=r"axis must be in \[-1, 1\)"):
-                cut(paddle.static.data("x", [6]))
+            with paddle.static.program_guard(paddle.static.Program()):
+                with pytest.raises(ValueError, match=r"axis must be in \[-1, 1\)"):
+                    cut(paddle.static.data("x", [6]))
         finally:
             paddle.disable_static()

@@ -56,6 +56,11 @@ class _LegacyLoader:
         vars(module)["__all__"] = list(legacy.public)
         _install(module)
 
+    @staticmethod
+    def get_code(name: str) -> types.CodeType:
+        """For ``python -m``: the module is made, and nothing else happens."""
+        return compile(f"import {name}", f"<{name}>", "exec")
+
 
 class _Finder:
     """Finds the public modules below `paddle`: from files, then in the table.

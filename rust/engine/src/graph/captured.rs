@@ -6,66 +6,15 @@
 //! nothing else; otherwise the graph is dropped, and the run is a plain one. A plan has a graph only if each of its
 //! steps runs on the device or passes an operand on.
 
+use super::known::{Fetched, Kept, Known, Place, Sizes};
 use super::plan::{ExecutionPlan, Storage, Task, Var, ABSENT};
 use super::state::State;
-use oar_core::base::{DType, Dims, Result};
+use oar_core::base::Result;
 use oar_core::op::backend::{self, Backend, Graph};
 use oar_core::op::{profile, Kernel};
 use oar_core::tensor::{Tensor, Value};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::MutexGuard;
 use std::sync::Arc;
-
-/// Plain runs with feeds of the same sizes before one is kept: the first ones record recipes and create variables.
-const PLAIN: u32 = 2;
-/// A graph that was started less often than this was in vain; so many attempts in vain in a row are the last.
-const WORTH: u32 = 8;
-const MOST_IN_VAIN: u32 = 3;
-
-type Sizes = Vec<(Dims, DType)>;
-
-/// What a plan knows of its runs on a device.
-#[derive(Default)]
-pub struct Captured(Mutex<Known>);
-
-#[derive(Default)]
-struct Known {
-    sizes: Sizes,
-    /// Plain runs with feeds of these sizes.
-    runs: u32,
-    in_vain: u32,
-    never: bool,
-    kept: Option<Kept>,
-}
-
-impl Captured {
-    /// True if a run's feeds are to be given to `run`.
-    pub fn is_watched(&self) -> bool {
-        self.0.try_lock().is_some_and(|known| !known.never)
-    }
-}
-
-/// A graph and the memory that it was captured with.
-struct Kept {
-    graph: Arc<dyn Graph>,
-    backend: Arc<dyn Backend>,
-    feeds: Vec<Tensor>,
-    outer: Vec<Place>,
-    fetches: Vec<Fetched>,
-    started: u32,
-}
-
-/// Where a variable of the scope lay; `None`: it held nothing on a device.
-struct Place {
-    var: Var,
-    at: Option<(usize, DType, Dims)>,
-    is_written: bool,
-}
-
-enum Fetched {
-    /// A variable of the scope.
-    Outer(Var),
-    Temporary(Tensor),
-}
 
 fn place(state: &State, var: Var, is_written: bool) -> Place {
     let at = match &*state.lock(var) {
@@ -182,27 +131,6 @@ pub fn run(
         return plain(nothing).map(|()| None);
     }
     keep(plan, backend, device, state, fed, plain, known)
-}
-
-impl Known {
-    fn drop_graph(&mut self) {
-        if let Some(kept) = self.kept.take() {
-            self.in_vain = if kept.started < WORTH { self.in_vain } else { 0 };
-            self.fails();
-        }
-    }
-
-    fn fails(&mut self) {
-        (self.in_vain, self.runs) = (self.in_vain + 1, 0);
-        self.never = self.in_vain >= MOST_IN_VAIN;
-    }
-
-    /// Counts a run with feeds of these sizes; true if it is to be kept.
-    fn counts(&mut self, sizes: Sizes) -> bool {
-        self.runs = if self.sizes == sizes { self.runs + 1 } else { 1 };
-        self.sizes = sizes;
-        !self.never && self.runs > PLAIN
-    }
 }
 
 /// A run whose launches are kept.

@@ -7,6 +7,7 @@ pub mod exec;
 mod fused;
 pub mod grad_desc;
 pub mod hogwild;
+mod known;
 pub mod op_range;
 pub mod passes;
 pub mod plan;

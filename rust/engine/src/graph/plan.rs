@@ -4,7 +4,7 @@
 //! A variable is stored in one of two places. A *temporary* is a value of the run, dropped after its last use. A
 //! *variable storage* belongs to a Scope: persistables, whatever a sub-block names, everything in a sub-block.
 
-use super::captured::Captured;
+use super::known::Captured;
 use super::schedule::Schedule;
 pub use super::var::{Var, ABSENT};
 use oar_core::base::{DType, Dims};

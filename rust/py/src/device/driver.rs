@@ -1,12 +1,12 @@
 //! The functions of libcuda that recipes call, loaded from the library that the Python machine names; memory of the
 //! stream-ordered pool.
 
-use super::graph;
 use crate::error::OrRaise;
 use oar_core::base::Result;
 use oar_core::{bail, err};
 use parking_lot::{Mutex, RwLock};
 use pyo3::prelude::*;
+use std::cell::RefCell;
 use std::ffi::{c_int, c_uint, c_void, CStr, CString};
 use std::sync::Arc;
 
@@ -131,7 +131,7 @@ impl Driver {
 
     /// New memory of the stream's pool, or of the arena of a thread that keeps what it starts. Call it within the context.
     pub fn alloc(self: &Arc<Driver>, bytes: usize) -> Result<Arc<Block>> {
-        let arena = graph::arena(self);
+        let arena = ARENA.with_borrow(|a| a.clone().filter(|a| Arc::ptr_eq(&a.driver, self)));
         let address = match &arena {
             Some(arena) => arena.take(bytes)?,
             None => self.new_memory(bytes)?,
@@ -303,6 +303,10 @@ impl Drop for Block {
     }
 }
 
+thread_local! {
+    static ARENA: RefCell<Option<Arc<Arena>>> = const { RefCell::new(None) };
+}
+
 /// Memory of a graph. Blocks that are dropped while its steps run are used again by later ones, as the order of the
 /// stream allows; all of it is freed with the graph and the last block.
 pub struct Arena {
@@ -319,6 +323,11 @@ struct Held {
 impl Arena {
     pub fn new(driver: Arc<Driver>) -> Arena {
         Arena { driver, held: Mutex::default() }
+    }
+
+    /// Blocks that this thread allocates on a device from now on are those of its arena, or (`None`) of the pool.
+    pub fn serve(arena: Option<Arc<Arena>>) {
+        ARENA.replace(arena);
     }
 
     /// The least free block of at most twice the size, else new memory.

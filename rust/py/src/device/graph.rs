@@ -2,9 +2,10 @@
 //! arena; they are captured afterwards, when none allocates or waits.
 
 use super::driver::{Arena, Block, Driver};
-use super::recipe::Recipe;
+use oar_core::bail;
 use oar_core::base::Result;
 use oar_core::op::backend::{DeviceCall, Graph};
+use oar_core::tensor::{Tensor, Value};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -18,11 +19,32 @@ static BYTES: AtomicUsize = AtomicUsize::new(0);
 /// The bits of the arguments of a step.
 pub type Values = SmallVec<[u64; 24]>;
 
+/// A recipe, as graphs start it.
+pub trait Replayed: Send + Sync {
+    /// Starts a step with the bits of its arguments. Call it within the context.
+    fn start(&self, number: usize, values: &mut Values, driver: &Driver) -> Result<()>;
+    /// Starts all steps with operands (slot, position in it) and buffers at these addresses. Call it within the context.
+    fn start_all(&self, driver: &Driver, input: &dyn Fn(u32, u32) -> u64, buffer: &dyn Fn(usize) -> u64) -> Result<()>;
+    /// The operands that steps read: slot, position in it, bytes.
+    fn operands(&self, call: &DeviceCall) -> Vec<(u32, u32, usize)>;
+    /// The buffers: whether each is a result, its bytes.
+    fn buffers(&self) -> Vec<(bool, usize)>;
+}
+
+/// The address of an operand.
+pub fn address(call: &DeviceCall, slot: u32, at: u32) -> Result<u64> {
+    let value = call.ins.slot(slot as usize).get(at as usize).and_then(Value::elements);
+    match value.and_then(Tensor::on_device) {
+        Some((memory, offset)) => Ok((memory.address() + offset) as u64),
+        None => bail!(Fatal, "operator {}: input {at} of slot {slot} is not on the device", call.op.name),
+    }
+}
+
 struct Started {
     driver: Arc<Driver>,
     arena: Arc<Arena>,
     /// A recipe, the number of the step, its arguments.
-    steps: Vec<(Arc<Recipe>, usize, Values)>,
+    steps: Vec<(Arc<dyn Replayed>, usize, Values)>,
     /// Something happened that a graph does not repeat.
     is_broken: bool,
 }
@@ -34,22 +56,18 @@ thread_local! {
 /// Keeps what this thread starts on a device from now on.
 pub fn keep(driver: Arc<Driver>) {
     let arena = Arc::new(Arena::new(driver.clone()));
+    Arena::serve(Some(arena.clone()));
     STARTED.replace(Some(Started { driver, arena, steps: Vec::new(), is_broken: false }));
-}
-
-/// The arena of the blocks that this thread allocates on the device, if it keeps what it starts.
-pub fn arena(driver: &Arc<Driver>) -> Option<Arc<Arena>> {
-    STARTED.with_borrow(|s| s.as_ref().filter(|s| Arc::ptr_eq(&s.driver, driver)).map(|s| s.arena.clone()))
 }
 
 pub fn is_on() -> bool {
     STARTED.with_borrow(Option::is_some)
 }
 
-pub fn step(recipe: &Arc<Recipe>, number: usize, values: &Values) {
+pub fn step(recipe: Arc<dyn Replayed>, number: usize, values: &Values) {
     STARTED.with_borrow_mut(|s| {
         if let Some(s) = s {
-            s.steps.push((recipe.clone(), number, values.clone()));
+            s.steps.push((recipe, number, values.clone()));
         }
     });
 }
@@ -65,6 +83,7 @@ pub fn spoil() {
 
 /// Ends `keep`: a graph of all steps; `None` if there is none.
 pub fn captured() -> Result<Option<Arc<dyn Graph>>> {
+    Arena::serve(None);
     let Some(s) = STARTED.take().filter(|s| !s.is_broken && !s.steps.is_empty()) else { return Ok(None) };
     let graph = s.driver.capture(&mut || {
         for (recipe, number, values) in &s.steps {
@@ -108,7 +127,7 @@ pub struct Fixed {
 
 impl Fixed {
     /// Captures a recipe for calls with the operands of this one; `None` if graphs hold too much memory.
-    pub fn new(recipe: &Recipe, call: &DeviceCall, driver: &Arc<Driver>) -> Result<Option<Fixed>> {
+    pub fn new(recipe: &dyn Replayed, call: &DeviceCall, driver: &Arc<Driver>) -> Result<Option<Fixed>> {
         let (operands, buffers) = (recipe.operands(call), recipe.buffers());
         let bytes: usize = operands.iter().map(|o| o.2).chain(buffers.iter().map(|b| b.1)).sum();
         if BYTES.load(Relaxed) + bytes > MOST_BYTES {
@@ -133,7 +152,7 @@ impl Fixed {
         driver.within(|| {
             for (slot, at, to, bytes) in &self.inputs {
                 // SAFETY: the key of the recipe holds the sizes of the operands.
-                unsafe { driver.copy(to.address, Recipe::address(call, *slot, *at)?, *bytes)? };
+                unsafe { driver.copy(to.address, address(call, *slot, *at)?, *bytes)? };
             }
             driver.start_graph(self.graph)?;
             let result = |(held, is_result, bytes): &(Arc<Block>, bool, usize)| {

@@ -2,14 +2,14 @@
 //! data types, attributes) and replayed for later calls of the same key without Python.
 
 use super::driver::{Block, Driver, Function, Launched};
-use super::graph::{self, Fixed, Values};
+use super::graph::{self, address, Fixed, Replayed, Values};
 use crate::error::OrRaise;
 use oar_core::base::{DType, Result};
+use oar_core::err;
 use oar_core::op::attrs::Attrs;
 use oar_core::op::backend::DeviceCall;
 use oar_core::op::{Op, SlotFlag};
 use oar_core::tensor::{generator, Tensor, Value};
-use oar_core::{bail, err};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
@@ -106,68 +106,6 @@ impl Recipe {
         Ok(Recipe { steps, buffers, outs, long: Mutex::new(if is_long { Long::Next } else { Long::Never }) })
     }
 
-    /// The address of an operand.
-    pub fn address(call: &DeviceCall, slot: u32, at: u32) -> Result<u64> {
-        let value = call.ins.slot(slot as usize).get(at as usize).and_then(Value::elements);
-        match value.and_then(Tensor::on_device) {
-            Some((memory, offset)) => Ok((memory.address() + offset) as u64),
-            None => bail!(Fatal, "operator {}: input {at} of slot {slot} is not on the device", call.op.name),
-        }
-    }
-
-    /// Starts a step with the bits of its arguments. Call it within the context.
-    pub fn start(&self, number: usize, values: &mut Values, driver: &Driver) -> Result<()> {
-        match &self.steps[number].0 {
-            Step::Kernel(at) => {
-                let mut params: SmallVec<[*mut c_void; 24]> =
-                    values.iter_mut().map(|v| v as *mut u64 as *mut c_void).collect();
-                // SAFETY: the arguments are those of the recorded launch of the same kernel.
-                unsafe { driver.launch(at, &mut params) }
-            }
-            // SAFETY: as above, of the same function.
-            Step::Library(function) => unsafe { function.call(values) },
-        }
-    }
-
-    /// The operands that steps read: slot, position in it, bytes.
-    pub fn operands(&self, call: &DeviceCall) -> Vec<(u32, u32, usize)> {
-        let mut found: Vec<(u32, u32, usize)> = Vec::new();
-        for arg in self.steps.iter().flat_map(|s| &s.1) {
-            if let Arg::Input(slot, at, _) = *arg {
-                if !found.iter().any(|f| (f.0, f.1) == (slot, at)) {
-                    let value = call.ins.slot(slot as usize).get(at as usize).and_then(Value::elements);
-                    found.push((slot, at, value.map_or(0, Tensor::nbytes)));
-                }
-            }
-        }
-        found
-    }
-
-    /// The buffers: whether each is a result, its bytes.
-    pub fn buffers(&self) -> Vec<(bool, usize)> {
-        let is_result = |i: usize| self.outs.iter().any(|o| matches!(o.2, Output::Buffer(at, _) if at == i));
-        self.buffers.iter().enumerate().map(|(i, &bytes)| (is_result(i), bytes)).collect()
-    }
-
-    /// Starts all steps with operands and buffers at these addresses. Call it within the context.
-    pub fn start_all(
-        &self,
-        driver: &Driver,
-        input: &dyn Fn(u32, u32) -> u64,
-        buffer: &dyn Fn(usize) -> u64,
-    ) -> Result<()> {
-        for (number, (_, args)) in self.steps.iter().enumerate() {
-            let value = |arg: &Arg| match *arg {
-                Arg::Input(slot, at, offset) => Ok(input(slot, at) + offset),
-                Arg::Buffer(i, offset) => Ok(buffer(i as usize) + offset),
-                Arg::Number(bits) => Ok(bits),
-                Arg::Drawn => Err(err!(Fatal, "a graph draws no numbers")),
-            };
-            self.start(number, &mut args.iter().map(value).collect::<Result<Values>>()?, driver)?;
-        }
-        Ok(())
-    }
-
     /// The buffers of a replay by a graph; `None`: it is to be replayed step by step.
     fn by_graph(&self, call: &DeviceCall, driver: &Arc<Driver>) -> Result<Option<SmallVec<[Arc<Block>; 4]>>> {
         let Some(mut held) = self.long.try_lock() else { return Ok(None) };
@@ -201,7 +139,7 @@ impl Recipe {
                     let mut values = Values::with_capacity(args.len());
                     for arg in args {
                         values.push(match *arg {
-                            Arg::Input(slot, i, offset) => Recipe::address(call, slot, i)? + offset,
+                            Arg::Input(slot, i, offset) => address(call, slot, i)? + offset,
                             Arg::Buffer(i, offset) => blocks[i as usize].address + offset,
                             Arg::Number(bits) => bits,
                             Arg::Drawn => {
@@ -211,7 +149,7 @@ impl Recipe {
                         });
                     }
                     if keeps {
-                        graph::step(self, number, &values);
+                        graph::step(self.clone(), number, &values);
                     }
                     self.start(number, &mut values, driver)?;
                 }
@@ -235,6 +173,52 @@ impl Recipe {
             }
         }
         call.ran = true;
+        Ok(())
+    }
+}
+
+impl Replayed for Recipe {
+    fn start(&self, number: usize, values: &mut Values, driver: &Driver) -> Result<()> {
+        match &self.steps[number].0 {
+            Step::Kernel(at) => {
+                let mut params: SmallVec<[*mut c_void; 24]> =
+                    values.iter_mut().map(|v| v as *mut u64 as *mut c_void).collect();
+                // SAFETY: the arguments are those of the recorded launch of the same kernel.
+                unsafe { driver.launch(at, &mut params) }
+            }
+            // SAFETY: as above, of the same function.
+            Step::Library(function) => unsafe { function.call(values) },
+        }
+    }
+
+    fn operands(&self, call: &DeviceCall) -> Vec<(u32, u32, usize)> {
+        let mut found: Vec<(u32, u32, usize)> = Vec::new();
+        for arg in self.steps.iter().flat_map(|s| &s.1) {
+            if let Arg::Input(slot, at, _) = *arg {
+                if !found.iter().any(|f| (f.0, f.1) == (slot, at)) {
+                    let value = call.ins.slot(slot as usize).get(at as usize).and_then(Value::elements);
+                    found.push((slot, at, value.map_or(0, Tensor::nbytes)));
+                }
+            }
+        }
+        found
+    }
+
+    fn buffers(&self) -> Vec<(bool, usize)> {
+        let is_result = |i: usize| self.outs.iter().any(|o| matches!(o.2, Output::Buffer(at, _) if at == i));
+        self.buffers.iter().enumerate().map(|(i, &bytes)| (is_result(i), bytes)).collect()
+    }
+
+    fn start_all(&self, driver: &Driver, input: &dyn Fn(u32, u32) -> u64, buffer: &dyn Fn(usize) -> u64) -> Result<()> {
+        for (number, (_, args)) in self.steps.iter().enumerate() {
+            let value = |arg: &Arg| match *arg {
+                Arg::Input(slot, at, offset) => Ok(input(slot, at) + offset),
+                Arg::Buffer(i, offset) => Ok(buffer(i as usize) + offset),
+                Arg::Number(bits) => Ok(bits),
+                Arg::Drawn => Err(err!(Fatal, "a graph draws no numbers")),
+            };
+            self.start(number, &mut args.iter().map(value).collect::<Result<Values>>()?, driver)?;
+        }
         Ok(())
     }
 }
