@@ -149,5 +149,9 @@ def test_another_token_is_reported_on_both_sides(capfd):
     store = d.Store.host("127.0.0.1:0", "job", d.fresh_token())
     with pytest.raises(RuntimeError, match="the token differs"):
         d.Store.connect(store.address, "job", b"another", timeout=5.0)
-    messages = capfd.readouterr().err
+    # A thread of the store reports, which the refused process does not wait for.
+    messages, deadline = "", time.monotonic() + 10
+    while "the token differs" not in messages and time.monotonic() < deadline:
+        time.sleep(0.01)
+        messages += capfd.readouterr().err
     assert f"{store.address} has refused a connection" in messages and "the token differs" in messages
