@@ -277,6 +277,24 @@ class DriverMachine(ShimMachine):
         return self.fake.function(*self._found(unit, kernel))
 
 
+def through_python(monkeypatch: Any) -> list[str]:
+    """The operators that run through Python from now on, as they run; one that is declined is an error."""
+    from paddle import _cuda
+
+    found: list[str] = []
+    runtime = _cuda.runtime()
+    run = runtime._run
+
+    def spy(op: str, *args: Any, **keywords: Any) -> Any:
+        result = run(op, *args, **keywords)
+        found.append(op)
+        assert result is not None, f"{op} was declined"
+        return result
+
+    monkeypatch.setattr(runtime, "_run", spy)
+    return found
+
+
 def have_compiler() -> bool:
     return shutil.which("g++") is not None
 

@@ -6,7 +6,7 @@ import paddle
 import pytest
 from calls import real
 from paddle import _core, _cuda
-from shim import DriverMachine
+from shim import DriverMachine, through_python
 
 SHAPES = {
     "images": ((8, 3, 40, 40), "NCHW"),
@@ -24,17 +24,7 @@ SHAPES = {
 def runs(built, monkeypatch):
     """CUDAPlace(0) has a driver; the operators that ran through Python."""
     _cuda.use(DriverMachine(built.folder))
-    found, runtime = [], _cuda.runtime()
-    run = runtime._run
-
-    def spy(op, *args, **keywords):
-        result = run(op, *args, **keywords)
-        found.append(op)
-        assert result is not None, f"{op} was declined"
-        return result
-
-    monkeypatch.setattr(runtime, "_run", spy)
-    yield found
+    yield through_python(monkeypatch)
     _cuda.use(None)
 
 

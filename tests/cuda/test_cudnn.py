@@ -9,7 +9,7 @@ import pytest
 from calls import real
 from paddle import _core, _cuda
 from paddle._cuda import cudnn
-from shim import DriverMachine
+from shim import DriverMachine, through_python
 
 
 @pytest.fixture
@@ -26,17 +26,7 @@ def machine(built):
 @pytest.fixture
 def runs(machine, monkeypatch):
     """The operators that ran through Python."""
-    found, runtime = [], _cuda.runtime()
-    run = runtime._run
-
-    def spy(op, *args, **keywords):
-        result = run(op, *args, **keywords)
-        found.append(op)
-        assert result is not None, f"{op} was declined"
-        return result
-
-    monkeypatch.setattr(runtime, "_run", spy)
-    return found
+    return through_python(monkeypatch)
 
 
 def both(op, x, w, attrs, dtype="float32", bias=None):

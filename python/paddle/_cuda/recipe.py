@@ -85,15 +85,10 @@ class _Places:
         if not hasattr(value, "nbytes") or not value.flags.c_contiguous:
             raise _Unknown
         kind, index, offset = self._place(value)
-        # The elements of an input with the same data type, all of them.
-        if (
-            offset
-            or kind == _INPUT
-            and (value.nbytes, value.dtype)
-            != (
-                self.given[index].nbytes,
-                self.given[index].dtype,
-            )
-        ):
+        if offset:
             raise _Unknown
+        if kind == _INPUT:  # all of its elements, of the same data type
+            given = self.given[index]
+            if (value.nbytes, value.dtype) != (given.nbytes, given.dtype):
+                raise _Unknown
         return slot, at, int(kind == _INPUT), index, NAMES[value.dtype], list(value.shape)
