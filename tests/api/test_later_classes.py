@@ -239,3 +239,9 @@ def test_schedulers_refuse():
         profiler.Profiler(with_flops=True, on_trace_ready=print)
     with pytest.warns(UserWarning, match="there is no XPU to profile"):
         profiler.Profiler(targets=[profiler.ProfilerTarget.XPU], on_trace_ready=print)
+
+
+@pytest.mark.parametrize("targets", ["gpu", [0]])
+def test_a_profiler_of_other_targets(targets):
+    with pytest.raises(TypeError, match="targets must be a list of ProfilerTarget"):
+        paddle.profiler.Profiler(targets=targets)

@@ -280,7 +280,8 @@ class Profiler:
         with_flops (bool): must be False.
 
     Raises:
-        NotImplementedError: for `with_flops`. AssertionError: for a tuple that is no range.
+        NotImplementedError: for `with_flops`. TypeError: for other targets. AssertionError: for a tuple that is no
+            range.
 
     Examples:
         >>> import paddle
@@ -310,8 +311,11 @@ class Profiler:
         if with_flops:
             raise NotImplementedError("Profiler: with_flops is not there; paddle.flops counts a network's operations")
         there = {ProfilerTarget.CPU} | ({ProfilerTarget.GPU} if is_compiled_with_cuda() else set())
-        self.targets = there if targets is None else set(targets) & there
-        for target in set(targets or ()) - there:
+        given = there if targets is None else list(targets)
+        if not all(isinstance(target, ProfilerTarget) for target in given):
+            raise TypeError(f"Profiler: targets must be a list of ProfilerTarget, got {targets!r}")
+        self.targets = set(given) & there
+        for target in set(given) - there:
             warnings.warn(f"Profiler: there is no {target.name} to profile", stacklevel=2)
         self.scheduler = _scheduler(scheduler)
         self.on_trace_ready = export_chrome_tracing("./profiler_log/") if on_trace_ready is None else on_trace_ready
