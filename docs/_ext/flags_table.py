@@ -55,7 +55,7 @@ VARIABLES = {
         "OAR_JIT_STRICT": "`1`: to_static raises for code that it cannot translate (default: a warning)",
         "OAR_CUDA_RECIPES": "`0`: all launches on a CUDA device go through Python (default: known ones are replayed)",
         "OAR_CUDA_CUDNN": "`0`: convolutions on a CUDA device do not use cuDNN (default: where it is installed)",
-        "OAR_CUDA_GRAPHS": "`1`: CUDA graphs of static Programs; `0`: none of recurrent networks, either",
+        "OAR_CUDA_GRAPHS": "`0`: no CUDA graphs, of static Programs and of recurrent networks",
         "OAR_PLAN_PASSES": "passes over compiled Programs: `none`, `all`, or names with commas (default: `all`)",
         "OAR_CACHE": "folder of downloads (default: `~/.cache/paddle`)",
         "PADDLE_HOME": "the same, where OAR_CACHE is not set",

@@ -556,6 +556,7 @@ profiler: Any
 prune: Any
 prune_backward: Any
 register_backend: Any
+release_device_graphs: Any
 reset_peak_memory: Any
 run_backward: Any
 run_op: Any

@@ -255,8 +255,8 @@ class ShimMachine(HostMachine):
 class DriverMachine(ShimMachine):
     """The shim with a driver: calls whose launches are known run through rust/py/src/device/recipe.rs."""
 
-    #: what is captured as graphs: long recipes
-    graphs = 1
+    #: what is captured as graphs: long recipes and Programs
+    graphs = 2
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

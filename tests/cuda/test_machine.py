@@ -1,6 +1,7 @@
 """CupyMachine, with a stand-in for CuPy."""
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import paddle
@@ -68,3 +69,22 @@ def test_memory_of_the_pool(built, monkeypatch):
         of.empty_cache()
         with pytest.raises(ValueError, match="memory_reserved needs a GPU"):
             of.memory_reserved()
+
+
+def test_graphs_are_released_where_the_pool_has_no_memory(built, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", Cupy(built))
+    entry = _cuda.CupyMachine().on(0)
+    released, asked = iter([1, 0]), []
+
+    def malloc(nbytes):
+        asked.append(nbytes)
+        if len(asked) != 2:
+            raise MemoryError
+        return "memory"
+
+    monkeypatch.setattr(entry, "pool", SimpleNamespace(malloc=malloc))
+    monkeypatch.setattr("paddle._core.release_device_graphs", lambda: next(released))
+    assert entry._allocate(16) == "memory"
+    with pytest.raises(MemoryError):
+        entry._allocate(8)
+    assert asked == [16, 16, 8]

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+import paddle._core as _core
+
 from . import cudnn
 from .units import Unit
 
@@ -62,11 +64,20 @@ class _Entry:
                 self._dnn = cudnn.on(library, self.stream.ptr)
         return self._dnn
 
+    def _allocate(self, nbytes: int) -> Any:
+        """Memory of the pool; graphs of Programs give theirs back where there is no other."""
+        try:
+            return self.pool.malloc(nbytes)
+        except (MemoryError, RuntimeError):  # CuPy's OutOfMemoryError and CUDARuntimeError
+            if not _core.release_device_graphs():
+                raise
+            return self.pool.malloc(nbytes)
+
     def __enter__(self) -> _Entry:
         self.device.__enter__()
         self.stream.__enter__()
         if self.pool is not None:
-            using = self._using(self.pool.malloc)
+            using = self._using(self._allocate)
             using.__enter__()
             self._opened.append(using)
         return self
@@ -124,7 +135,7 @@ class CupyMachine:
         self._staged: collections.deque = collections.deque()
         self.tf32 = False
         #: what is captured as CUDA graphs: 0 nothing, 1 long recipes, 2 static Programs as well
-        self.graphs = {"0": 0, "1": 2}.get(os.environ.get("OAR_CUDA_GRAPHS", ""), 1)
+        self.graphs = 0 if os.environ.get("OAR_CUDA_GRAPHS") == "0" else 2
 
     def driver(self) -> tuple[str, int, int] | None:
         """libcuda, and the current device's context and stream; None (all launches go through Python) without the

@@ -9,6 +9,7 @@ use crate::ir::Attr;
 use crate::tensor::{SelectedRows, Tensor, Value};
 use parking_lot::RwLock;
 use std::cell::Cell;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 use std::sync::Arc;
 
@@ -35,10 +36,19 @@ pub trait Backend: Send + Sync {
     fn keep_started(&self, _device: i32) -> Result<bool> {
         Ok(false)
     }
-    /// Ends `keep_started`: what was started as one graph. `None` if a call started something that a graph does not
-    /// repeat, or if memory was copied between host and device.
-    fn captured(&self) -> Result<Option<Arc<dyn Graph>>> {
-        Ok(None)
+    /// The launches kept so far; `None` if since the last call something was started, copied or read that a graph does
+    /// not repeat.
+    fn kept(&self) -> Option<usize> {
+        None
+    }
+    /// Ends `keep_started`: ranges of the kept launches as a graph each; none if they cannot be captured.
+    fn captured(&self, _parts: &[Range<usize>]) -> Result<Vec<Arc<dyn Graph>>> {
+        Ok(Vec::new())
+    }
+    /// A tensor in the memory of what is kept, without the right to that memory: later launches may use it again.
+    /// Other tensors are shared.
+    fn lent(&self, t: &Tensor) -> Result<Tensor> {
+        Ok(t.clone())
     }
     /// The elements of a tensor on a device in memory of its own, or copied over those of `to`, which has its size.
     fn duplicate(&self, t: &Tensor, _to: Option<&Tensor>) -> Result<Tensor> {

@@ -330,6 +330,10 @@ pub trait Memory: Any + Send + Sync {
     fn address(&self) -> usize;
     /// A copy of all bytes on the host; waits for pending writes.
     fn download(&self) -> Result<Buffer>;
+    /// True if a graph writes it again at its next start: a value that outlives the run must be a copy.
+    fn is_of_graph(&self) -> bool {
+        false
+    }
     fn as_any(&self) -> &dyn Any;
 }
 

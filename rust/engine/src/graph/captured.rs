@@ -1,46 +1,98 @@
-//! Runs of a plan on a device as one graph: a run keeps what its steps start, and later runs with feeds of the same
-//! sizes start all of it at once.
+//! Runs of a plan on a device as graphs: a run keeps what its steps start, and later runs with feeds of the same sizes
+//! start it piece by piece, between the tasks that no graph repeats (`pieces`).
 //!
 //! A graph reads and writes fixed memory. Feeds are copied into memory of its own, temporaries lie there, and fetches are
 //! copies. Variables of the scope must lie where they lay, and those that steps write in place must be referred to by
-//! nothing else; otherwise the graph is dropped, and the run is a plain one. A plan has a graph only if each of its
-//! steps runs on the device or passes an operand on.
+//! nothing else; otherwise the graphs are dropped, and the run is a plain one. A variable that steps only read and that
+//! was found elsewhere (a learning rate that the host sets) is copied like a feed from then on.
 
-use super::known::{Fetched, Kept, Known, Place, Sizes};
-use super::plan::{ExecutionPlan, Storage, Task, Var, ABSENT};
+use super::known::{Captured, Kept, Known, Place, Sizes};
+use super::pieces::{fetch, own_scope, Division, Plain};
+use super::plan::{ExecutionPlan, Storage, Task, Var};
 use super::state::State;
 use oar_core::base::Result;
-use oar_core::op::backend::{self, Backend, Graph};
+use oar_core::op::backend::{Backend, Graph};
 use oar_core::op::{profile, Kernel};
 use oar_core::tensor::{Tensor, Value};
-use parking_lot::MutexGuard;
-use std::sync::Arc;
+use parking_lot::{Mutex, MutexGuard};
+use std::ops::Range;
+use std::sync::{Arc, Weak};
 
-fn place(state: &State, var: Var, is_written: bool) -> Place {
-    let at = match &*state.lock(var) {
-        Value::Dense(t) => t.on_device().map(|(m, offset)| (m.address() + offset, t.dtype(), t.sizes().clone())),
-        _ => None,
+/// The plans that have graphs.
+static HOLDERS: Mutex<Vec<Weak<Mutex<Known>>>> = Mutex::new(Vec::new());
+
+/// Drops the graphs of all plans that are not running, and the memory that they hold; returns their number.
+pub fn release() -> usize {
+    let holders = std::mem::take(&mut *HOLDERS.lock());
+    let drops = |holder: &&Weak<Mutex<Known>>| {
+        let Some(held) = holder.upgrade() else { return false };
+        let Some(mut known) = held.try_lock() else { return false };
+        let has_graphs = known.kept.is_some();
+        known.drop_graph();
+        has_graphs
     };
-    Place { var, at, is_written }
+    let dropped = holders.iter().filter(drops).count();
+    // Those that run keep their graphs.
+    HOLDERS.lock().extend(holders.into_iter().filter(|h| h.upgrade().is_some_and(|k| k.is_locked())));
+    dropped
+}
+
+/// What a graph reads of a variable of the scope.
+enum Moved {
+    /// The variable itself.
+    Not,
+    /// The value, copied into memory of the graph.
+    From(Tensor, Tensor),
+}
+
+fn device_address(t: &Tensor) -> Option<usize> {
+    t.on_device().map(|(memory, offset)| memory.address() + offset)
 }
 
 impl Place {
+    fn new(state: &State, var: Var) -> Place {
+        let at = match &*state.lock(var) {
+            Value::Dense(t) => device_address(t).map(|at| (at, t.dtype(), t.sizes().clone())),
+            _ => None,
+        };
+        Place { var, at, is_written: false, own: None }
+    }
+
+    /// True if the variable lies where it lay, and may be written there if steps write it.
     fn holds(&self, state: &State) -> bool {
         let held = state.lock(self.var);
         let on_device = match &*held {
-            Value::Dense(t) => t.on_device().map(|at| (t, at)),
+            Value::Dense(t) => device_address(t).map(|at| (t, at)),
             _ => None,
         };
         match (&self.at, on_device) {
             (None, None) => true,
-            (Some((address, dtype, dims)), Some((t, (memory, offset)))) => {
-                memory.address() + offset == *address
+            (Some((address, dtype, dims)), Some((t, at))) => {
+                at == *address
                     && t.dtype() == *dtype
                     && t.dims() == &dims[..]
                     && (!self.is_written || t.device_may_write())
             }
             _ => false,
         }
+    }
+
+    /// True if the variable lies elsewhere, and may be copied at each run.
+    fn may_move(&self, state: &State) -> bool {
+        self.own.is_none() && !self.is_written && !self.holds(state)
+    }
+
+    /// The value to be copied into memory of the graphs before they start. `None`: the variable is not
+    /// as it was.
+    fn moved(&self, state: &State) -> Option<Moved> {
+        let Some(own) = &self.own else { return self.holds(state).then_some(Moved::Not) };
+        let held = state.lock(self.var);
+        let t = held.as_dense()?;
+        if device_address(t).is_some() && device_address(t) == device_address(own) {
+            return Some(Moved::Not);
+        }
+        let is_alike = (t.dtype(), t.dims()) == (own.dtype(), own.dims()) && t.lod.is_none() && t.has_bytes();
+        (is_alike && own.buffer().is_writable()).then(|| Moved::From(t.clone(), own.clone()))
     }
 }
 
@@ -53,82 +105,78 @@ fn sizes_of(fed: &[Value]) -> Option<Sizes> {
     fed.iter().map(size).collect()
 }
 
-/// True if the steps may be repeated by a graph: they touch temporaries, and variables of the scope only to read them
-/// or to write them in place.
+/// True if tasks of the plan may be repeated by graphs: it has neither sub-blocks nor functions of the user, whose results
+/// no step names.
 fn is_able(plan: &ExecutionPlan) -> bool {
-    let is_temporary = |v: Var| v == ABSENT || plan.vars[v as usize].place == Storage::Temporary;
-    let steps = plan.tasks.iter().all(|task| match *task {
-        Task::Group(_) => false,
+    let is_temporary = |&v: &Var| plan.vars[v as usize].place == Storage::Temporary;
+    let is_known = |task: &Task| match *task {
         Task::Step(i) => {
-            let step = &plan.steps[i];
-            let in_place = |o: usize| {
-                step.in_place.iter().any(|&(i, to)| to as usize == o && step.ins.flat[i as usize] == step.outs.flat[o])
-            };
-            !matches!(step.op.cpu, Kernel::Control(_))
-                && step.keeps.is_empty()
-                && step.outs.flat.iter().enumerate().all(|(o, &v)| is_temporary(v) || in_place(o))
+            let op = plan.steps[i].op;
+            !matches!(op.cpu, Kernel::Control(_)) && !op.name.starts_with("py_func")
         }
-    });
-    let feeds = plan.feeds.iter().flatten().all(|&v| is_temporary(v));
-    steps && feeds && plan.vars.iter().all(|v| v.place != Storage::Local)
+        Task::Group(_) => false,
+    };
+    plan.block == 0 && plan.tasks.iter().all(is_known) && plan.feeds.iter().flatten().all(is_temporary)
 }
 
-/// The variables of the scope, and whether a step writes them.
+/// The variables of the scope.
 fn outer(plan: &ExecutionPlan, state: &State) -> Vec<Place> {
     let is_outer = |v: &Var| plan.vars[*v as usize].place == Storage::Outer;
-    let is_written = |v: Var| plan.steps.iter().any(|s| s.outs.flat.contains(&v));
-    (0..plan.vars.len() as Var).filter(is_outer).map(|v| place(state, v, is_written(v))).collect()
-}
-
-/// True if no input of a step is a variable of the scope in host memory, whose value another run may not find.
-fn reads_no_host(plan: &ExecutionPlan, step: usize, state: &State) -> bool {
-    plan.steps[step].ins.flat.iter().filter(|&&v| v != ABSENT).all(|&v| {
-        plan.vars[v as usize].place == Storage::Temporary
-            || state.lock(v).elements().is_some_and(|t| t.on_device().is_some())
-    })
+    (0..plan.vars.len() as Var).filter(is_outer).map(|v| Place::new(state, v)).collect()
 }
 
 /// Ends `keep_started` where the run fails.
 struct Keeping<'a>(Option<&'a Arc<dyn Backend>>);
 
 impl Keeping<'_> {
-    fn end(mut self) -> Result<Option<Arc<dyn Graph>>> {
-        self.0.take().map_or(Ok(None), |backend| backend.captured())
+    fn end(mut self, parts: &[Range<usize>]) -> Result<Vec<Arc<dyn Graph>>> {
+        self.0.take().map_or(Ok(Vec::new()), |backend| backend.captured(parts))
     }
 }
 
 impl Drop for Keeping<'_> {
     fn drop(&mut self) {
         if let Some(backend) = self.0.take() {
-            drop(backend.captured());
+            drop(backend.captured(&[]));
         }
     }
 }
 
-/// Runs the steps of a plan whose feeds `state` holds by its graph, or by `plain`, which calls its argument after each
-/// task. Returns the fetched values of the graph; `None`: the state holds them.
+/// Runs the steps of a plan whose feeds `state` holds by its graphs, or by `plain`, which runs a range of tasks and
+/// calls its argument after each. Returns the fetched values of graphs; `None`: the state holds them.
 pub fn run(
     plan: &ExecutionPlan,
     backend: &Arc<dyn Backend>,
     device: i32,
     state: &State,
     fed: &[Value],
-    plain: &mut dyn FnMut(&mut dyn FnMut(usize)) -> Result<()>,
+    plain: &mut Plain,
 ) -> Result<Option<Vec<Value>>> {
-    let nothing = &mut |_| {};
+    let all = 0..plan.tasks.len();
+    let run_plainly = |plain: &mut Plain| plain(all.clone(), &mut |_| Ok(())).map(|()| None);
     let Some(mut known) = plan.captured.0.try_lock().filter(|k| !k.never && !profile::watched()) else {
-        return plain(nothing).map(|()| None);
+        return run_plainly(plain);
     };
-    let Some(sizes) = sizes_of(fed) else { return plain(nothing).map(|()| None) };
+    let Some(sizes) = sizes_of(fed) else { return run_plainly(plain) };
     let is_same = known.sizes == sizes;
     if let Some(kept) = known.kept.as_mut().filter(|_| is_same) {
-        if Arc::ptr_eq(&kept.backend, backend) && kept.outer.iter().all(|p| p.holds(state)) {
-            return kept.start(state, fed).map(Some);
+        if Arc::ptr_eq(&kept.backend, backend) && kept.moves(device, state)? {
+            let (values, fits) = kept.start(plan, state, fed, plain)?;
+            if !fits {
+                known.drop_graph();
+            }
+            return Ok(Some(values));
         }
+        let elsewhere: Vec<Var> = kept.outer.iter().filter(|p| p.may_move(state)).map(|p| p.var).collect();
         known.drop_graph();
+        known.expect_moves(elsewhere);
     }
     if known.kept.is_some() || !known.counts(sizes) {
-        return plain(nothing).map(|()| None);
+        return run_plainly(plain);
+    }
+    if !is_able(plan) {
+        known.never = true;
+        return run_plainly(plain);
     }
     keep(plan, backend, device, state, fed, plain, known)
 }
@@ -140,14 +188,25 @@ fn keep(
     device: i32,
     state: &State,
     fed: &[Value],
-    plain: &mut dyn FnMut(&mut dyn FnMut(usize)) -> Result<()>,
+    plain: &mut Plain,
     mut known: MutexGuard<Known>,
 ) -> Result<Option<Vec<Value>>> {
-    if !is_able(plan) {
-        known.never = true;
-        return plain(&mut |_| {}).map(|()| None);
+    let mut owned = Vec::new();
+    for &var in &known.moving {
+        let held = state.get(var);
+        let Value::Dense(t) = &held else { continue };
+        let own = match t.on_device() {
+            Some(_) => backend.duplicate(t, None)?,
+            None => backend.copy(t, Some(device))?,
+        };
+        state.set(var, own.clone().into());
+        owned.push((var, own));
     }
-    let outer = outer(plan, state);
+    known.fails(); // unless all goes well
+    if !backend.keep_started(device)? {
+        return plain(0..plan.tasks.len(), &mut |_| Ok(())).map(|()| None);
+    }
+    let keeping = Keeping(Some(backend));
     let given: Vec<&Tensor> = fed.iter().filter_map(Value::elements).collect();
     let feeds: Vec<Tensor> = given.iter().map(|t| backend.duplicate(t, None)).collect::<Result<_>>()?;
     for (var, own) in plan.feeds.iter().zip(&feeds) {
@@ -155,58 +214,57 @@ fn keep(
             state.set(*var, own.clone().into());
         }
     }
-    if !backend.keep_started(device)? {
-        known.never = true;
-        return plain(&mut |_| {}).map(|()| None);
+    let mut outer = outer(plan, state);
+    for (var, own) in owned {
+        if let Some(place) = outer.iter_mut().find(|p| p.var == var) {
+            place.own = Some(own);
+        }
     }
-    known.fails(); // unless all goes well
-    let keeping = Keeping(Some(backend));
-    let (mut before, mut only_launches) = (backend::launched(), true);
-    plain(&mut |task| {
-        let now = backend::launched();
-        only_launches &= match plan.tasks[task] {
-            Task::Step(i) => now > before || backend::passes_on(plan.steps[i].op) && reads_no_host(plan, i, state),
-            Task::Group(_) => false,
-        };
-        before = now;
-    })?;
-    let graph = keeping.end()?.filter(|_| only_launches);
-    let fetched = |&v: &Var| match plan.vars.get(v as usize)?.place {
-        Storage::Temporary => match state.get(v) {
-            Value::Dense(t) if t.on_device().is_some() => Some(Fetched::Temporary(t)),
-            _ => None,
-        },
-        _ => Some(Fetched::Outer(v)),
-    };
-    let fetches: Option<Vec<Fetched>> = plan.fetches.iter().map(fetched).collect();
-    let (Some(graph), Some(fetches)) = (graph, fetches) else { return Ok(None) };
-    let kept = Kept { graph, backend: backend.clone(), feeds, outer, fetches, started: 0 };
-    let values = kept.fetch(state)?;
-    (known.kept, known.never) = (Some(kept), false);
+    let mut division = Division::new(plan, &**backend, state);
+    plain(0..plan.tasks.len(), &mut |task| division.add(task))?;
+    let (parts, touched) = division.end();
+    let graphs = keeping.end(&parts.launches)?;
+    own_scope(plan, &**backend, state)?;
+    let has_fetches = plan.fetches.iter().all(|&v| (v as usize) < plan.vars.len() && !state.lock(v).is_none());
+    let values = if has_fetches { Some(fetch(plan, &**backend, state)?) } else { None };
+    outer.retain(|p| touched.contains_key(&p.var));
+    outer.iter_mut().for_each(|p| p.is_written = touched[&p.var]);
+    known.moving.retain(|v| touched.get(v) != Some(&true));
+    // A task by itself may have written what the graphs copy at the start of a run.
+    let is_steady = |p: &Place| if p.own.is_some() { !p.is_written } else { p.holds(state) };
+    if !outer.iter().all(is_steady) {
+        let moves = outer.iter().filter(|p| p.may_move(state)).map(|p| p.var).collect();
+        known.expect_moves(moves);
+        return Ok(values);
+    }
+    let Some(pieces) = parts.with(graphs).filter(|_| has_fetches) else { return Ok(values) };
+    known.kept = Some(Kept { pieces, backend: backend.clone(), feeds, outer, started: 0 });
+    known.never = false;
     known.in_vain -= 1;
-    Ok(Some(values))
+    let mut holders = HOLDERS.lock();
+    holders.retain(|h| h.strong_count() > 0);
+    holders.push(Arc::downgrade(&plan.captured.0));
+    Ok(values)
 }
 
 impl Kept {
-    fn start(&mut self, state: &State, fed: &[Value]) -> Result<Vec<Value>> {
-        for (own, new) in self.feeds.iter().zip(fed.iter().filter_map(Value::elements)) {
-            self.backend.duplicate(new, Some(own))?;
+    /// Copies variables that the graphs read from memory of their own; false if one is not as it was.
+    fn moves(&self, device: i32, state: &State) -> Result<bool> {
+        let found: Option<Vec<Moved>> = self.outer.iter().map(|p| p.moved(state)).collect();
+        let Some(found) = found else { return Ok(false) };
+        for moved in found {
+            if let Moved::From(t, own) = moved {
+                let t = if t.on_device().is_some() { t } else { self.backend.copy(&t, Some(device))? };
+                self.backend.duplicate(&t, Some(&own))?;
+            }
         }
-        self.graph.launch()?;
-        self.started += 1;
-        self.fetch(state)
+        Ok(true)
     }
+}
 
-    /// Copies of the fetched values: the next run writes where they lie.
-    fn fetch(&self, state: &State) -> Result<Vec<Value>> {
-        let copy = |t: &Tensor| Ok(Value::Dense(self.backend.duplicate(t, None)?.with_lod(t.lod.clone())));
-        let value = |f: &Fetched| match f {
-            Fetched::Temporary(t) => copy(t),
-            Fetched::Outer(v) => match state.read(*v) {
-                Value::Dense(t) if t.on_device().is_some() => copy(&t),
-                other => Ok(other),
-            },
-        };
-        self.fetches.iter().map(value).collect()
+impl Captured {
+    /// True if a run's feeds are to be given to `run`.
+    pub fn is_watched(&self) -> bool {
+        self.0.try_lock().is_some_and(|known| !known.never)
     }
 }

@@ -21,6 +21,7 @@ use oar_core::tensor::{Scope, Tensor, Value, VarStorage};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -210,15 +211,17 @@ impl Executor {
         let run = Running { executor: self, program, plan, scope, state, passes: how.passes, device };
         match (device, mode) {
             (Some(device), _) if is_watched => {
-                let plain = &mut |after: &mut dyn FnMut(usize)| {
-                    run_segments(&*device.backend, plan, &mut |u| run.unit_checked(u).map(|()| after(u)))
+                let plain = &mut |tasks: Range<usize>, after: &mut dyn FnMut(usize) -> Result<()>| {
+                    run_segments(&*device.backend, plan, tasks, &mut |u| run.unit_checked(u).and_then(|()| after(u)))
                 };
                 let found = captured::run(plan, &device.backend, device.number, &run.state, &fed, plain)?;
                 if let Some(fetched) = found {
                     return Ok(fetched);
                 }
             }
-            (Some(device), _) => run_segments(&*device.backend, plan, &mut |u| run.unit_checked(u))?,
+            (Some(device), _) => {
+                run_segments(&*device.backend, plan, 0..plan.tasks.len(), &mut |u| run.unit_checked(u))?
+            }
             (None, RunMode::Plain) => (0..plan.tasks.len()).try_for_each(|u| run.unit_checked(u))?,
             (None, RunMode::Timed) => {
                 (0..plan.tasks.len()).try_for_each(|u| plan.schedule.timed(u, || run.unit_checked(u)))?
@@ -410,15 +413,20 @@ impl Running<'_> {
     }
 }
 
-/// Runs the tasks. Consecutive steps that a device has kernels for are entered together (in Python: the GIL once).
-fn run_segments(device: &dyn Backend, plan: &ExecutionPlan, run: &mut dyn FnMut(usize) -> Result<()>) -> Result<()> {
+/// Runs tasks. Consecutive steps that a device has kernels for are entered together (in Python: the GIL once).
+fn run_segments(
+    device: &dyn Backend,
+    plan: &ExecutionPlan,
+    tasks: Range<usize>,
+    run: &mut dyn FnMut(usize) -> Result<()>,
+) -> Result<()> {
     let is_launched = |task: &Task| match *task {
         Task::Step(i) => backend::passes_on(plan.steps[i].op) || device.has(plan.steps[i].op.name),
         Task::Group(_) => false,
     };
-    let (mut i, n) = (0, plan.tasks.len());
-    while i < n {
-        let launched = plan.tasks[i..].iter().take_while(|task| is_launched(task)).count();
+    let mut i = tasks.start;
+    while i < tasks.end {
+        let launched = plan.tasks[i..tasks.end].iter().take_while(|task| is_launched(task)).count();
         if launched > 1 {
             device.enter(&mut || (i..i + launched).try_for_each(&mut *run))?;
         } else {

@@ -1,10 +1,12 @@
-//! What a plan knows of its runs on a device, and the graph that it has of them (`captured`).
+//! What a plan knows of its runs on a device, and the graphs that it has of them (`captured`).
 
 use super::var::Var;
 use oar_core::base::{DType, Dims};
 use oar_core::op::backend::{Backend, Graph};
-use oar_core::tensor::Tensor;
+use oar_core::tensor::{Tensor, Value};
 use parking_lot::Mutex;
+use std::collections::HashSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Plain runs with feeds of the same sizes before one is kept: the first ones record recipes and create variables.
@@ -17,7 +19,7 @@ pub type Sizes = Vec<(Dims, DType)>;
 
 /// What a plan knows of its runs on a device.
 #[derive(Default)]
-pub struct Captured(pub Mutex<Known>);
+pub struct Captured(pub Arc<Mutex<Known>>);
 
 #[derive(Default)]
 pub struct Known {
@@ -26,24 +28,26 @@ pub struct Known {
     pub runs: u32,
     pub in_vain: u32,
     pub never: bool,
+    /// Variables of the scope that are copied at each run: they were found elsewhere.
+    pub moving: HashSet<Var>,
     pub kept: Option<Kept>,
 }
 
-impl Captured {
-    /// True if a run's feeds are to be given to `run`.
-    pub fn is_watched(&self) -> bool {
-        self.0.try_lock().is_some_and(|known| !known.never)
-    }
-}
-
-/// A graph and the memory that it was captured with.
+/// The pieces of a run, and the memory that the graphs were captured with.
 pub struct Kept {
-    pub graph: Arc<dyn Graph>,
+    pub pieces: Vec<Piece>,
     pub backend: Arc<dyn Backend>,
     pub feeds: Vec<Tensor>,
+    /// The variables of the scope that graphs touch.
     pub outer: Vec<Place>,
-    pub fetches: Vec<Fetched>,
     pub started: u32,
+}
+
+pub enum Piece {
+    /// What graphs repeat, the temporaries that it leaves for later tasks, and those that end with it.
+    Graph { graph: Option<Arc<dyn Graph>>, left: Vec<(Var, Value)>, ends: Vec<Var> },
+    /// Tasks that run by themselves, and where later graphs expect their results (task, variable, memory).
+    Tasks { tasks: Range<usize>, made: Vec<(usize, Var, Tensor)> },
 }
 
 /// Where a variable of the scope lay; `None`: it held nothing on a device.
@@ -51,12 +55,8 @@ pub struct Place {
     pub var: Var,
     pub at: Option<(usize, DType, Dims)>,
     pub is_written: bool,
-}
-
-pub enum Fetched {
-    /// A variable of the scope.
-    Outer(Var),
-    Temporary(Tensor),
+    /// Memory from which the graphs read it.
+    pub own: Option<Tensor>,
 }
 
 impl Known {
@@ -64,6 +64,16 @@ impl Known {
         if let Some(kept) = self.kept.take() {
             self.in_vain = if kept.started < WORTH { self.in_vain } else { 0 };
             self.fails();
+        }
+    }
+
+    /// Variables that from now on are copied at each run; an attempt that found one of them is not in vain.
+    pub fn expect_moves(&mut self, vars: Vec<Var>) {
+        let known = self.moving.len();
+        self.moving.extend(vars);
+        if self.moving.len() > known {
+            self.in_vain = self.in_vain.saturating_sub(1);
+            self.never = false;
         }
     }
 

@@ -10,6 +10,7 @@ pub mod hogwild;
 mod known;
 pub mod op_range;
 pub mod passes;
+mod pieces;
 pub mod plan;
 pub mod schedule;
 mod state;
@@ -18,4 +19,5 @@ mod tests;
 pub mod var;
 pub mod window;
 
+pub use captured::release as release_graphs;
 pub use exec::{Executor, How, Prepared};

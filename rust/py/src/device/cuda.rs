@@ -2,7 +2,7 @@
 //! handles and addresses. Handles dropped without the GIL are queued and released at the next call. Calls whose launches
 //! are known (`recipe`) run without Python, in memory of the driver's pool.
 
-use super::driver::{Block, DeviceBlock, Driver};
+use super::driver::{is_of_graphs, Block, DeviceBlock, Driver};
 use super::graph;
 use super::recipe::{self, Recipe, Recipes};
 use crate::error::wrap;
@@ -24,6 +24,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The rows of the formula table as CUDA C++: a list of `{name, inputs, params, source}`.
@@ -68,6 +69,8 @@ struct PyMemory {
     /// Python's array of the memory; that of a block is made when Python needs it.
     handle: Mutex<Option<Handle>>,
     block: Option<Arc<Block>>,
+    /// Graphs write it again, and it is theirs.
+    is_lent: bool,
     freed: Arc<Mutex<Vec<Handle>>>,
     bytes: usize,
     device: i32,
@@ -102,6 +105,9 @@ impl Memory for PyMemory {
             let host = self.runtime.bind(py).call_method1("read", (handle,)).map_err(wrap)?;
             Ok(from_array(&host).map_err(wrap)?.buffer().clone())
         })
+    }
+    fn is_of_graph(&self) -> bool {
+        self.is_lent || is_of_graphs(self.address as u64)
     }
     fn as_any(&self) -> &dyn Any {
         self
@@ -149,7 +155,8 @@ impl PyBackend {
             bail!(Type, "a device kernel made elements of type {dtype}")
         };
         let (runtime, freed) = crate::gil::attached(|py| (self.runtime.clone_ref(py), self.freed.clone()));
-        let memory = PyMemory { runtime, handle: Mutex::new(Some(handle)), block: None, freed, bytes, device, address };
+        let (handle, block) = (Mutex::new(Some(handle)), None);
+        let memory = PyMemory { runtime, handle, block, is_lent: false, freed, bytes, device, address };
         Tensor::from_device(Box::new(memory), dtype, &dims)
     }
 
@@ -182,11 +189,14 @@ impl PyBackend {
 
     /// The memory of a tensor over a block.
     fn block_memory(&self, device: i32) -> impl Fn(Arc<Block>, usize) -> Box<dyn Memory> + '_ {
-        move |block, bytes| {
-            let runtime = crate::gil::attached(|py| self.runtime.clone_ref(py));
-            let (address, freed) = (block.address as usize, self.freed.clone());
-            Box::new(PyMemory { runtime, handle: Mutex::new(None), block: Some(block), freed, bytes, device, address })
-        }
+        move |block, bytes| Box::new(self.memory(device, block.address as usize, bytes, Some(block)))
+    }
+
+    /// Memory of a block, or (`None`) lent by graphs.
+    fn memory(&self, device: i32, address: usize, bytes: usize, block: Option<Arc<Block>>) -> PyMemory {
+        let runtime = crate::gil::attached(|py| self.runtime.clone_ref(py));
+        let (handle, is_lent, freed) = (Mutex::new(None), block.is_none(), self.freed.clone());
+        PyMemory { runtime, handle, block, is_lent, freed, bytes, device, address }
     }
 
     /// Runs a call by its recipe, or by its launcher, which is recorded if the key is new; `false` if it is neither.
@@ -386,14 +396,23 @@ impl Backend for PyBackend {
 
     fn keep_started(&self, device: i32) -> Result<bool> {
         let Some(driver) = self.driver(device)?.filter(|_| self.graphs > 1) else { return Ok(false) };
-        graph::keep(driver);
-        Ok(true)
+        Ok(graph::keep(driver))
     }
 
-    fn captured(&self) -> Result<Option<Arc<dyn Graph>>> {
-        crate::gil::attached(|_| graph::captured()).or_else(|e| {
-            self.attached(|_, runtime| runtime.call_method1("lacks_graph", (e.to_string(),)).map(|_| None))
+    fn kept(&self) -> Option<usize> {
+        graph::kept()
+    }
+
+    fn captured(&self, parts: &[Range<usize>]) -> Result<Vec<Arc<dyn Graph>>> {
+        crate::gil::attached(|_| graph::captured(parts)).or_else(|e| {
+            self.attached(|_, runtime| runtime.call_method1("lacks_graph", (e.to_string(),)).map(|_| Vec::new()))
         })
+    }
+
+    fn lent(&self, t: &Tensor) -> Result<Tensor> {
+        let Some((memory, offset)) = t.on_device() else { return Ok(t.clone()) };
+        let lent = self.memory(memory.device(), memory.address() + offset, t.nbytes(), None);
+        Tensor::from_device(Box::new(lent), t.dtype(), t.dims())
     }
 
     fn duplicate(&self, t: &Tensor, to: Option<&Tensor>) -> Result<Tensor> {
@@ -410,7 +429,7 @@ impl Backend for PyBackend {
         };
         let Some(own) = to else {
             let block = driver.within(|| {
-                let block = driver.alloc(t.nbytes())?;
+                let block = driver.alloc_outside(t.nbytes())?;
                 copy(block.address).map(|()| block)
             })?;
             return Tensor::from_device(self.block_memory(device)(block, t.nbytes()), t.dtype(), t.dims());
@@ -472,6 +491,12 @@ fn copy_to_device<'py>(py: Python<'py>, tensor: &Bound<'py, PyTensor>, device: i
     PyTensor::given(py, moved, tensor.get().var.stop_gradient())
 }
 
+/// Drops the graphs of Programs that are not running, and the memory that they hold; returns their number.
+#[pyfunction]
+fn release_device_graphs(py: Python<'_>) -> usize {
+    py.detach(oar_engine::graph::release_graphs)
+}
+
 /// Releases device memory that was dropped; returns the number of blocks.
 #[pyfunction]
 fn drain_device() -> usize {
@@ -493,5 +518,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(super::driver::call_library, m)?)?;
     m.add_class::<DeviceBlock>()?;
     m.add_class::<super::table::TableSteps>()?;
+    m.add_function(wrap_pyfunction!(release_device_graphs, m)?)?;
     m.add_function(wrap_pyfunction!(drain_device, m)?)
 }

@@ -4,11 +4,12 @@
 use crate::error::OrRaise;
 use oar_core::base::Result;
 use oar_core::{bail, err};
+use oar_engine::graph::release_graphs;
 use parking_lot::{Mutex, RwLock};
 use pyo3::prelude::*;
 use std::cell::RefCell;
 use std::ffi::{c_int, c_uint, c_void, CStr, CString};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 type Code = c_int;
 type Launch = unsafe extern "C" fn(
@@ -39,6 +40,8 @@ type FreeGraph = unsafe extern "C" fn(usize) -> Code;
 
 /// CU_STREAM_CAPTURE_MODE_RELAXED: libraries may allocate meanwhile.
 const RELAXED: c_uint = 2;
+
+const OUT_OF_MEMORY: Code = 2;
 
 /// The functions, and the context and stream of one device.
 pub struct Driver {
@@ -139,10 +142,19 @@ impl Driver {
         Ok(Arc::new(Block { driver: self.clone(), address, arena: arena.map(|arena| (arena, bytes)) }))
     }
 
+    /// New memory of the stream's pool, whatever the thread keeps. Call it within the context.
+    pub fn alloc_outside(self: &Arc<Driver>, bytes: usize) -> Result<Arc<Block>> {
+        Ok(Arc::new(Block { driver: self.clone(), address: self.new_memory(bytes)?, arena: None }))
+    }
+
     fn new_memory(&self, bytes: usize) -> Result<u64> {
         let mut address = 0;
         // SAFETY: writes the address.
-        let code = unsafe { (self.alloc)(&mut address, bytes.max(1), self.stream as *mut c_void) };
+        let mut alloc = || unsafe { (self.alloc)(&mut address, bytes.max(1), self.stream as *mut c_void) };
+        let mut code = alloc();
+        if code == OUT_OF_MEMORY && release_graphs() > 0 {
+            code = alloc();
+        }
         if code != 0 {
             bail!(ResourceExhausted, "cuMemAllocAsync of {bytes} bytes failed with the CUDA error {code}");
         }
@@ -307,7 +319,15 @@ thread_local! {
     static ARENA: RefCell<Option<Arc<Arena>>> = const { RefCell::new(None) };
 }
 
-/// Memory of a graph. Blocks that are dropped while its steps run are used again by later ones, as the order of the
+/// The arenas that are in use.
+static ARENAS: Mutex<Vec<Weak<Arena>>> = Mutex::new(Vec::new());
+
+/// True if the address is in memory of graphs.
+pub fn is_of_graphs(address: u64) -> bool {
+    ARENAS.lock().iter().any(|a| a.upgrade().is_some_and(|a| a.has(address)))
+}
+
+/// Memory of graphs. Blocks that are dropped while its steps run are used again by later ones, as the order of the
 /// stream allows; all of it is freed with the graph and the last block.
 pub struct Arena {
     driver: Arc<Driver>,
@@ -316,13 +336,18 @@ pub struct Arena {
 
 #[derive(Default)]
 struct Held {
-    all: Vec<u64>,
+    /// Addresses and bytes.
+    all: Vec<(u64, usize)>,
     free: Vec<(usize, u64)>,
 }
 
 impl Arena {
-    pub fn new(driver: Arc<Driver>) -> Arena {
-        Arena { driver, held: Mutex::default() }
+    pub fn new(driver: Arc<Driver>) -> Arc<Arena> {
+        let arena = Arc::new(Arena { driver, held: Mutex::default() });
+        let mut arenas = ARENAS.lock();
+        arenas.retain(|a| a.strong_count() > 0);
+        arenas.push(Arc::downgrade(&arena));
+        arena
     }
 
     /// Blocks that this thread allocates on a device from now on are those of its arena, or (`None`) of the pool.
@@ -330,17 +355,28 @@ impl Arena {
         ARENA.replace(arena);
     }
 
-    /// The least free block of at most twice the size, else new memory.
+    /// The least free block of at most twice the size, else new memory, else any free block that is large enough.
     fn take(&self, bytes: usize) -> Result<u64> {
         let mut held = self.held.lock();
-        let fits = |size: usize| size >= bytes && size / 2 <= bytes;
-        let found = held.free.iter().enumerate().filter(|(_, f)| fits(f.0)).min_by_key(|(_, f)| f.0);
-        if let Some((i, _)) = found {
+        let fitting = |held: &Held, most: usize| {
+            let fits = held.free.iter().enumerate().filter(|(_, f)| (bytes..=most).contains(&f.0));
+            fits.min_by_key(|(_, f)| f.0).map(|(i, _)| i)
+        };
+        if let Some(i) = fitting(&held, 2 * bytes + 1) {
             return Ok(held.free.swap_remove(i).1);
         }
-        let address = self.driver.new_memory(bytes)?;
-        held.all.push(address);
-        Ok(address)
+        match (self.driver.new_memory(bytes), fitting(&held, usize::MAX)) {
+            (Ok(address), _) => {
+                held.all.push((address, bytes));
+                Ok(address)
+            }
+            (Err(_), Some(i)) => Ok(held.free.swap_remove(i).1),
+            (Err(e), None) => Err(e),
+        }
+    }
+
+    fn has(&self, address: u64) -> bool {
+        self.held.lock().all.iter().any(|&(start, bytes)| (start..start + bytes.max(1) as u64).contains(&address))
     }
 
     fn give(&self, bytes: usize, address: u64) {
@@ -350,6 +386,6 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        self.driver.free_memory(self.held.get_mut().all.drain(..));
+        self.driver.free_memory(self.held.get_mut().all.drain(..).map(|(address, _)| address));
     }
 }

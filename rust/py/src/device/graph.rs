@@ -5,9 +5,10 @@ use super::driver::{Arena, Block, Driver};
 use oar_core::bail;
 use oar_core::base::Result;
 use oar_core::op::backend::{DeviceCall, Graph};
-use oar_core::tensor::{Tensor, Value};
+use oar_core::tensor::{generator, Tensor, Value};
 use smallvec::SmallVec;
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
@@ -40,12 +41,32 @@ pub fn address(call: &DeviceCall, slot: u32, at: u32) -> Result<u64> {
     }
 }
 
+/// A step that was started.
+struct Kept {
+    recipe: Arc<dyn Replayed>,
+    number: usize,
+    values: Values,
+    /// The arguments that are drawn anew each time.
+    drawn: Drawn,
+}
+
+pub type Drawn = SmallVec<[usize; 2]>;
+
+impl Kept {
+    fn start(&self, driver: &Driver) -> Result<()> {
+        let mut values = self.values.clone();
+        for &i in &self.drawn {
+            values[i] = generator::next_u64();
+        }
+        self.recipe.start(self.number, &mut values, driver)
+    }
+}
+
 struct Started {
     driver: Arc<Driver>,
     arena: Arc<Arena>,
-    /// A recipe, the number of the step, its arguments.
-    steps: Vec<(Arc<dyn Replayed>, usize, Values)>,
-    /// Something happened that a graph does not repeat.
+    steps: Vec<Kept>,
+    /// Since `whole` was called something happened that a graph does not repeat.
     is_broken: bool,
 }
 
@@ -53,21 +74,25 @@ thread_local! {
     static STARTED: RefCell<Option<Started>> = const { RefCell::new(None) };
 }
 
-/// Keeps what this thread starts on a device from now on.
-pub fn keep(driver: Arc<Driver>) {
-    let arena = Arc::new(Arena::new(driver.clone()));
+/// Keeps what this thread starts on a device from now on; false if it does so already.
+pub fn keep(driver: Arc<Driver>) -> bool {
+    if is_on() {
+        return false;
+    }
+    let arena = Arena::new(driver.clone());
     Arena::serve(Some(arena.clone()));
     STARTED.replace(Some(Started { driver, arena, steps: Vec::new(), is_broken: false }));
+    true
 }
 
 pub fn is_on() -> bool {
     STARTED.with_borrow(Option::is_some)
 }
 
-pub fn step(recipe: Arc<dyn Replayed>, number: usize, values: &Values) {
+pub fn step(recipe: Arc<dyn Replayed>, number: usize, values: &Values, drawn: Drawn) {
     STARTED.with_borrow_mut(|s| {
         if let Some(s) = s {
-            s.steps.push((recipe, number, values.clone()));
+            s.steps.push(Kept { recipe, number, values: values.clone(), drawn });
         }
     });
 }
@@ -81,35 +106,105 @@ pub fn spoil() {
     });
 }
 
-/// Ends `keep`: a graph of all steps; `None` if there is none.
-pub fn captured() -> Result<Option<Arc<dyn Graph>>> {
+/// The steps kept so far; `None` if something was spoilt since the last call.
+pub fn kept() -> Option<usize> {
+    STARTED.with_borrow_mut(|s| {
+        let s = s.as_mut()?;
+        (!std::mem::take(&mut s.is_broken)).then_some(s.steps.len())
+    })
+}
+
+/// Steps of a graph that is worth one: fewer are started one by one.
+const SHORT: usize = 3;
+
+/// Ends `keep`: each range of the steps as a graph.
+pub fn captured(parts: &[Range<usize>]) -> Result<Vec<Arc<dyn Graph>>> {
     Arena::serve(None);
-    let Some(s) = STARTED.take().filter(|s| !s.is_broken && !s.steps.is_empty()) else { return Ok(None) };
-    let graph = s.driver.capture(&mut || {
-        for (recipe, number, values) in &s.steps {
-            recipe.start(*number, &mut values.clone(), &s.driver)?;
+    let Some(Started { driver, arena, steps, .. }) = STARTED.take() else { return Ok(Vec::new()) };
+    let mut steps = steps.into_iter().enumerate().peekable();
+    let mut graphs: Vec<Arc<dyn Graph>> = Vec::new();
+    for part in parts {
+        while steps.next_if(|(i, _)| *i < part.start).is_some() {}
+        let mut own = Vec::new();
+        while let Some((_, step)) = steps.next_if(|(i, _)| *i < part.end) {
+            own.push(step);
         }
-        Ok(())
-    })?;
-    Ok(Some(Arc::new(Instance { driver: s.driver, graph, _arena: s.arena })))
+        graphs.push(Arc::new(Instance::new(&driver, &arena, own)?));
+    }
+    Ok(graphs)
+}
+
+/// What a graph starts at once, or step by step: arguments of a graph cannot be drawn.
+enum Piece {
+    Graph(usize),
+    Steps(Vec<Kept>),
 }
 
 struct Instance {
     driver: Arc<Driver>,
-    graph: usize,
+    pieces: Vec<Piece>,
     /// The memory of results and temporary values.
     _arena: Arc<Arena>,
 }
 
+impl Instance {
+    fn new(driver: &Arc<Driver>, arena: &Arc<Arena>, steps: Vec<Kept>) -> Result<Instance> {
+        let mut made = Instance { driver: driver.clone(), pieces: Vec::new(), _arena: arena.clone() };
+        let mut fixed = Vec::new();
+        for step in steps {
+            if step.drawn.is_empty() {
+                fixed.push(step);
+                continue;
+            }
+            made.add(std::mem::take(&mut fixed))?;
+            made.add_steps(vec![step]);
+        }
+        made.add(fixed)?;
+        Ok(made)
+    }
+
+    fn add_steps(&mut self, steps: Vec<Kept>) {
+        match self.pieces.last_mut() {
+            Some(Piece::Steps(before)) => before.extend(steps),
+            _ => self.pieces.push(Piece::Steps(steps)),
+        }
+    }
+
+    fn add(&mut self, steps: Vec<Kept>) -> Result<()> {
+        match steps.len() {
+            0 => {}
+            1..SHORT => self.add_steps(steps),
+            _ => {
+                let driver = self.driver.clone();
+                let graph = driver.capture(&mut || steps.iter().try_for_each(|step| step.start(&driver)))?;
+                self.pieces.push(Piece::Graph(graph));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Graph for Instance {
     fn launch(&self) -> Result<()> {
-        self.driver.start_graph(self.graph)
+        for piece in &self.pieces {
+            match piece {
+                Piece::Graph(graph) => self.driver.start_graph(*graph)?,
+                Piece::Steps(steps) => {
+                    self.driver.within(|| steps.iter().try_for_each(|step| step.start(&self.driver)))?
+                }
+            }
+        }
+        Ok(())
     }
 }
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        self.driver.free_graph(self.graph);
+        for piece in &self.pieces {
+            if let Piece::Graph(graph) = piece {
+                self.driver.free_graph(*graph);
+            }
+        }
     }
 }
 

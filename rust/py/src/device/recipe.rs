@@ -136,20 +136,20 @@ impl Recipe {
                     self.buffers.iter().map(|&bytes| driver.alloc(bytes)).collect::<Result<_>>()?;
                 let keeps = graph::is_on();
                 for (number, (_, args)) in self.steps.iter().enumerate() {
-                    let mut values = Values::with_capacity(args.len());
+                    let (mut values, mut drawn) = (Values::with_capacity(args.len()), graph::Drawn::new());
                     for arg in args {
                         values.push(match *arg {
                             Arg::Input(slot, i, offset) => address(call, slot, i)? + offset,
                             Arg::Buffer(i, offset) => blocks[i as usize].address + offset,
                             Arg::Number(bits) => bits,
                             Arg::Drawn => {
-                                graph::spoil();
+                                drawn.push(values.len());
                                 generator::next_u64()
                             }
                         });
                     }
                     if keeps {
-                        graph::step(self.clone(), number, &values);
+                        graph::step(self.clone(), number, &values, drawn);
                     }
                     self.start(number, &mut values, driver)?;
                 }
