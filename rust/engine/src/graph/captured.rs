@@ -165,7 +165,7 @@ pub fn run(
             if !fits {
                 known.drop_graph();
             }
-            return Ok(Some(values));
+            return Ok(values);
         }
         let elsewhere: Vec<Var> = kept.outer.iter().filter(|p| p.may_move(state)).map(|p| p.var).collect();
         known.drop_graph();
@@ -211,7 +211,7 @@ fn keep(
     let feeds: Vec<Tensor> = given.iter().map(|t| backend.duplicate(t, None)).collect::<Result<_>>()?;
     for (var, own) in plan.feeds.iter().zip(&feeds) {
         if let Some(var) = var {
-            state.set(*var, own.clone().into());
+            state.set(*var, backend.lent(own)?.into());
         }
     }
     let mut outer = outer(plan, state);
@@ -222,11 +222,10 @@ fn keep(
     }
     let mut division = Division::new(plan, &**backend, state);
     plain(0..plan.tasks.len(), &mut |task| division.add(task))?;
+    own_scope(plan, &**backend, state)?;
+    let values = fetch(plan, &**backend, state)?;
     let (parts, touched) = division.end();
     let graphs = keeping.end(&parts.launches)?;
-    own_scope(plan, &**backend, state)?;
-    let has_fetches = plan.fetches.iter().all(|&v| (v as usize) < plan.vars.len() && !state.lock(v).is_none());
-    let values = if has_fetches { Some(fetch(plan, &**backend, state)?) } else { None };
     outer.retain(|p| touched.contains_key(&p.var));
     outer.iter_mut().for_each(|p| p.is_written = touched[&p.var]);
     known.moving.retain(|v| touched.get(v) != Some(&true));
@@ -237,7 +236,7 @@ fn keep(
         known.expect_moves(moves);
         return Ok(values);
     }
-    let Some(pieces) = parts.with(graphs).filter(|_| has_fetches) else { return Ok(values) };
+    let Some(pieces) = parts.with(graphs) else { return Ok(values) };
     known.kept = Some(Kept { pieces, backend: backend.clone(), feeds, outer, started: 0 });
     known.never = false;
     known.in_vain -= 1;

@@ -157,7 +157,10 @@ impl<'a> Division<'a> {
             match value {
                 Value::Dense(t) if t.on_device().is_some() => {
                     self.unsteady.remove(&v);
-                    made.push((task, v, t));
+                    // Memory of its own: the value may be a variable's, or be fetched.
+                    let own = copied(self.backend, &t)?;
+                    self.state.set(v, lent(self.backend, &Value::Dense(own.clone()))?);
+                    made.push((task, v, own));
                 }
                 _ => {
                     self.unsteady.insert(v);
@@ -279,16 +282,27 @@ pub fn own_scope(plan: &ExecutionPlan, backend: &dyn Backend, state: &State) -> 
     own(0..plan.vars.len() as Var, plan, backend, state)
 }
 
-/// The fetched values, copied where the next run writes: variables of the scope, and memory of the graphs.
-pub fn fetch(plan: &ExecutionPlan, backend: &dyn Backend, state: &State) -> Result<Vec<Value>> {
-    let value = |&v: &Var| match plan.vars[v as usize].place {
+/// The fetched values, copied where the next run writes: variables of the scope, and memory of the graphs. `None`: one
+/// has no value; then the state holds the others as they may be fetched.
+pub fn fetch(plan: &ExecutionPlan, backend: &dyn Backend, state: &State) -> Result<Option<Vec<Value>>> {
+    let value = |v: Var| match plan.vars[v as usize].place {
         Storage::Temporary => owned(backend, &state.get(v)),
         _ => match state.read(v) {
             Value::Dense(t) if t.on_device().is_some() => copied(backend, &t).map(Value::Dense),
             other => Ok(other),
         },
     };
-    plan.fetches.iter().map(value).collect()
+    let found = plan.fetches.iter().filter(|&&v| (v as usize) < plan.vars.len()).map(|&v| Ok((v, value(v)?)));
+    let found: Vec<(Var, Value)> = found.collect::<Result<_>>()?;
+    if found.len() == plan.fetches.len() && found.iter().all(|(_, value)| !value.is_none()) {
+        return Ok(Some(found.into_iter().map(|(_, value)| value).collect()));
+    }
+    for (v, value) in found {
+        if plan.vars[v as usize].place == Storage::Temporary {
+            state.set(v, value);
+        }
+    }
+    Ok(None)
 }
 
 /// Copies the results of a task to where later graphs expect them; false if one is not as it was.
@@ -299,12 +313,11 @@ fn put(made: &[(usize, Var, Tensor)], task: usize, backend: &dyn Backend, state:
         if (t.dtype(), t.dims(), &t.lod) != (own.dtype(), own.dims(), &own.lod) {
             return Ok(false);
         }
-        let at = |t: &Tensor| t.on_device().map(|(memory, offset)| (memory.device(), memory.address() + offset));
-        match (at(t), at(own)) {
-            (Some(new), Some(old)) if new == old => {}
-            (Some(new), Some(old)) if new.0 == old.0 => drop(backend.duplicate(t, Some(own))?),
-            _ => return Ok(false),
+        let device = |t: &Tensor| t.on_device().map(|(memory, _)| memory.device());
+        if device(t) != device(own) {
+            return Ok(false);
         }
+        backend.duplicate(t, Some(own))?;
     }
     Ok(true)
 }
@@ -318,7 +331,7 @@ impl Kept {
         state: &State,
         fed: &[Value],
         plain: &mut Plain,
-    ) -> Result<(Vec<Value>, bool)> {
+    ) -> Result<(Option<Vec<Value>>, bool)> {
         let backend = &*self.backend;
         for (own, new) in self.feeds.iter().zip(fed.iter().filter_map(Value::elements)) {
             backend.duplicate(new, Some(own))?;
