@@ -1,8 +1,8 @@
 //! Cumulative sums along an axis, in the order of the elements.
 
 use crate::pool;
-#[cfg(target_arch = "x86_64")]
-use crate::shape::copy::transpose8;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+use crate::shape::copy::{has_transpose8, transpose8};
 use crate::simd;
 use crate::types::Number;
 
@@ -97,14 +97,14 @@ fn scan_rows<T: Number, const R: usize>(x: &[T], n: usize, exclusive: bool, reve
 
 /// to[c * R + r] = x[r * n + c] for the first `width` columns, as far as they can be transposed in registers; returns
 /// their number.
-#[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
+#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(unused_variables))]
 fn transpose_in<T: Copy, const R: usize>(x: &[T], n: usize, to: &mut [T], width: usize) -> usize {
-    #[cfg(target_arch = "x86_64")]
-    if R == 8 && std::mem::size_of::<T>() == 4 && simd::level() >= simd::Level::Avx2 {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    if R == 8 && std::mem::size_of::<T>() == 4 && has_transpose8() {
         let whole = width / 8 * 8;
         assert!(whole <= n && x.len() >= 7 * n + whole && to.len() >= 8 * whole);
         for c in (0..whole).step_by(8) {
-            // SAFETY: the level says AVX2 is there; T is four plain bytes; the assertion covers eight elements of eight
+            // SAFETY: the machine has it; T is four plain bytes; the assertion covers eight elements of eight
             // rows from column c on, and eight lines of eight in `to`.
             unsafe { transpose8(x.as_ptr().add(c).cast(), n as isize, to.as_mut_ptr().add(8 * c).cast(), 8) };
         }
@@ -114,10 +114,10 @@ fn transpose_in<T: Copy, const R: usize>(x: &[T], n: usize, to: &mut [T], width:
 }
 
 /// The reverse: out[r * n + c] = from[c * R + r].
-#[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
+#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(unused_variables))]
 fn transpose_out<T: Copy, const R: usize>(from: &[T], out: &mut [T], n: usize, width: usize) -> usize {
-    #[cfg(target_arch = "x86_64")]
-    if R == 8 && std::mem::size_of::<T>() == 4 && simd::level() >= simd::Level::Avx2 {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    if R == 8 && std::mem::size_of::<T>() == 4 && has_transpose8() {
         let whole = width / 8 * 8;
         assert!(whole <= n && out.len() >= 7 * n + whole && from.len() >= 8 * whole);
         for c in (0..whole).step_by(8) {

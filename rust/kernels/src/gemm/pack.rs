@@ -267,7 +267,7 @@ unsafe fn copy_row<T: Copy>(src: *const T, dst: *mut T, n: usize) {
 /// # Safety
 /// The source holds the rows, the panel kc * width elements.
 pub unsafe fn transpose<T: Float>(src: *const T, stride: usize, rows: usize, kc: usize, width: usize, dst: *mut T) {
-    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
+    #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(unused_mut))]
     let (mut r0, mut q0) = (0, 0);
     #[cfg(target_arch = "x86_64")]
     if size_of::<T>() == 4 && level() >= Level::Avx2 && rows.min(kc) >= 8 {
@@ -276,6 +276,19 @@ pub unsafe fn transpose<T: Float>(src: *const T, stride: usize, rows: usize, kc:
         for r in (0..rows).step_by(8).map(|r| r.min(rows - 8)) {
             // SAFETY: eight rows of the source, eight columns of the panel; T is f32, the only Float of four bytes.
             unsafe { transpose8(src.add(r * stride).cast(), stride, kc, dst.add(r).cast(), width) };
+        }
+    }
+    #[cfg(target_arch = "aarch64")]
+    if size_of::<T>() == 4 && rows.min(kc) >= 8 {
+        (r0, q0) = (rows, kc);
+        for r in (0..rows).step_by(8).map(|r| r.min(rows - 8)) {
+            for q in (0..kc).step_by(8).map(|q| q.min(kc - 8)) {
+                // SAFETY: eight elements of eight rows, eight columns of the panel; T is f32.
+                unsafe {
+                    let (from, to) = (src.add(r * stride + q), dst.add(q * width + r));
+                    crate::simd::neon::transpose8(from.cast(), stride as isize, to.cast(), width);
+                }
+            }
         }
     }
     for r in 0..rows {

@@ -5,10 +5,19 @@ use crate::types::Number;
 /// Elements of one block of a long row, and of a chunk.
 pub const BLOCK: usize = 16 * 1024;
 
-pub trait Fold<T> {
+pub trait Fold<T: Copy> {
+    /// Whether `fold4` is faster than four times `fold`.
+    const FOURS: bool = false;
     fn start() -> T;
     fn fold(acc: T, x: T) -> T;
+    #[inline(always)]
+    fn fold4(acc: [T; 4], x: [T; 4]) -> [T; 4] {
+        std::array::from_fn(|i| Self::fold(acc[i], x[i]))
+    }
 }
+
+/// NEON's maxima are one instruction, LLVM's four: a comparison, a test for NaN, a selection.
+const EXTREMES: bool = cfg!(target_arch = "aarch64");
 
 pub struct Sum;
 pub struct Prod;
@@ -37,6 +46,11 @@ impl<T: Number> Fold<T> for Prod {
 }
 // NaN propagates: it replaces the accumulator, and no comparison with it is true afterwards.
 impl<T: Number> Fold<T> for Max {
+    const FOURS: bool = EXTREMES && T::HOT;
+    #[inline(always)]
+    fn fold4(acc: [T; 4], x: [T; 4]) -> [T; 4] {
+        T::max4(acc, x)
+    }
     #[inline(always)]
     fn start() -> T {
         T::lowest()
@@ -51,6 +65,11 @@ impl<T: Number> Fold<T> for Max {
     }
 }
 impl<T: Number> Fold<T> for Min {
+    const FOURS: bool = EXTREMES && T::HOT;
+    #[inline(always)]
+    fn fold4(acc: [T; 4], x: [T; 4]) -> [T; 4] {
+        T::min4(acc, x)
+    }
     #[inline(always)]
     fn start() -> T {
         T::highest()

@@ -34,7 +34,17 @@ fn columns_body<T: Number, F: Fold<T>>(x: &[T], stride: usize, rows: usize, acc:
     while r + 4 <= rows {
         let row = |i: usize| &x[(r + i) * stride..(r + i) * stride + n];
         let (a, b, c, d) = (row(0), row(1), row(2), row(3));
-        for k in 0..n {
+        let mut done = 0;
+        if F::FOURS {
+            let acc = acc.as_chunks_mut().0;
+            let m = acc.len();
+            let [a, b, c, d] = [a, b, c, d].map(|row| &row.as_chunks().0[..m]);
+            for k in 0..m {
+                acc[k] = F::fold4(acc[k], F::fold4(F::fold4(a[k], b[k]), F::fold4(c[k], d[k])));
+            }
+            done = 4 * m;
+        }
+        for k in done..n {
             acc[k] = F::fold(acc[k], F::fold(F::fold(a[k], b[k]), F::fold(c[k], d[k])));
         }
         r += 4;
@@ -334,6 +344,39 @@ mod tests {
                     assert_eq!(one[0].to_bits(), want.to_bits(), "{op:?} {height} x {width}");
                 }
             }
+        }
+    }
+
+    /// NaN at any place, and infinities and zeros of both signs, along rows and columns with whole and partial vectors.
+    #[test]
+    fn extremes_keep_nan() {
+        fn check<T: Reducible + Number + std::fmt::Debug>(n: usize) {
+            for at in 0..n {
+                for (axes, shape) in [([false, true], [1, n]), ([true, false], [n, 1]), ([true, false], [n, 7])] {
+                    let width = if axes[0] { shape[1] } else { 1 };
+                    let mut x: Vec<T> = (0..n * width).map(|i| T::from_f64(((i * 37) % 11) as f64 - 5.0)).collect();
+                    let mut out = vec![T::ZERO; width];
+                    for (value, op, want) in [
+                        (f64::NEG_INFINITY, Reduce::Min, f64::NEG_INFINITY),
+                        (f64::INFINITY, Reduce::Max, f64::INFINITY),
+                        (f64::NAN, Reduce::Max, f64::NAN),
+                        (f64::NAN, Reduce::Min, f64::NAN),
+                    ] {
+                        x[at * width] = T::from_f64(value);
+                        reduce(op, &x, &shape, &axes, &mut out);
+                        let got = out[0].to_f64();
+                        assert!(
+                            got == want || got.is_nan() && want.is_nan(),
+                            "{op:?} of {value} at {at} of {n}: {got}"
+                        );
+                        assert!(out[1..].iter().all(|v| v.to_f64().abs() <= 5.0));
+                    }
+                }
+            }
+        }
+        for n in [1, 5, 64, 70, 131] {
+            check::<f32>(n);
+            check::<f64>(n);
         }
     }
 

@@ -24,6 +24,10 @@ fn fold_in<T: Number, F: Fold<T>>(lanes: &mut [T; LANES], x: &[T], prefetches: b
         if prefetches {
             simd::prefetch_far(c, AHEAD);
         }
+        if F::FOURS {
+            sums.as_chunks_mut().0.iter_mut().zip(c.as_chunks().0).for_each(|(s, &c)| *s = F::fold4(*s, c));
+            continue;
+        }
         for i in 0..LANES {
             sums[i] = F::fold(sums[i], c[i]);
         }

@@ -5,6 +5,8 @@
 //! Its `FMA` parameter is true if `mul_add` is one instruction.
 
 mod levels;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod neon;
 pub mod vector;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;

@@ -49,6 +49,16 @@ pub trait Number: Plain + PartialOrd {
     fn is_nan(self) -> bool {
         self != self
     }
+    /// The larger of two numbers, element by element; NaN where either is.
+    #[inline(always)]
+    fn max4(a: [Self; 4], b: [Self; 4]) -> [Self; 4] {
+        std::array::from_fn(|i| if b[i] > a[i] || b[i].is_nan() { b[i] } else { a[i] })
+    }
+    /// The smaller of two numbers, element by element; NaN where either is.
+    #[inline(always)]
+    fn min4(a: [Self; 4], b: [Self; 4]) -> [Self; 4] {
+        std::array::from_fn(|i| if b[i] < a[i] || b[i].is_nan() { b[i] } else { a[i] })
+    }
 }
 
 macro_rules! plain {
@@ -123,6 +133,10 @@ macro_rules! floats {
             #[inline(always)] fn from_f64(v: f64) -> $t { v as $t }
             #[inline(always)] fn lowest() -> $t { <$t>::NEG_INFINITY }
             #[inline(always)] fn highest() -> $t { <$t>::INFINITY }
+            #[cfg(target_arch = "aarch64")]
+            #[inline(always)] fn max4(a: [$t; 4], b: [$t; 4]) -> [$t; 4] { <$t as crate::simd::neon::Extremes>::max4(a, b) }
+            #[cfg(target_arch = "aarch64")]
+            #[inline(always)] fn min4(a: [$t; 4], b: [$t; 4]) -> [$t; 4] { <$t as crate::simd::neon::Extremes>::min4(a, b) }
         }
     )*};
 }

@@ -188,14 +188,14 @@ fn transpose_walk<T: Plain>(x: &[T], walk: &Walk<1>, offset: isize, out: &mut [T
 /// buffer[r][c] = x[base + r + c * step]; whole blocks are transposed in registers.
 #[inline]
 fn square<T: Plain>(x: &[T], base: isize, step: isize, height: usize, width: usize, buffer: &mut [T; SQUARE * SQUARE]) {
-    #[cfg(target_arch = "x86_64")]
-    if std::mem::size_of::<T>() == 4 && simd::level() >= simd::Level::Avx2 && height >= 8 && width >= 8 {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    if std::mem::size_of::<T>() == 4 && has_transpose8() && height >= 8 && width >= 8 {
         let last = base + (height - 1) as isize + (width - 1) as isize * step;
         assert!(base >= 0 && last >= 0 && (last.max(base + (height - 1) as isize) as usize) < x.len());
         let (h, w) = (height / 8 * 8, width / 8 * 8);
         for c in (0..w).step_by(8) {
             for r in (0..h).step_by(8) {
-                // SAFETY: the level includes AVX2; T is four plain bytes; x holds rows r..r+8 of columns c..c+8 (the
+                // SAFETY: the machine has it; T is four plain bytes; x holds rows r..r+8 of columns c..c+8 (the
                 // assertion checks the far corner), and so does the buffer.
                 unsafe {
                     let from = (x.as_ptr() as *const f32).offset(base + r as isize + c as isize * step);
@@ -229,6 +229,15 @@ fn rest<T: Plain>(
         }
     }
 }
+
+/// Whether this machine has `transpose8`.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub(crate) fn has_transpose8() -> bool {
+    cfg!(target_arch = "aarch64") || simd::level() >= simd::Level::Avx2
+}
+
+#[cfg(target_arch = "aarch64")]
+pub(crate) use simd::neon::transpose8;
 
 /// An 8 x 8 transpose of 4-byte elements in registers.
 ///
