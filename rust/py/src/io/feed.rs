@@ -1,14 +1,15 @@
 //! `_core.feed`: instances from files of MultiSlot text or with columns, and training over them.
 
 use crate::error::{wrap, OrRaise};
+use crate::gil::{attached_until_exit, wait_at_exit};
 use crate::program::desc::PyProgramDesc;
 use crate::program::executor::{handle, PyExecutor};
 use crate::program::scope::PyScope;
 use crate::tensor::numpy::over_array;
-use oar_core::bail;
 use oar_core::base::{DType, Error, Result};
 use oar_core::op::backend;
 use oar_core::tensor::{Tensor, Value};
+use oar_core::{bail, err};
 use oar_data::{columns, Batch, Batches, Column, ColumnReader, Desc, Memory, Reading, Slot, Stop, Values};
 use oar_engine::graph::hogwild::{self, Next, Work};
 use oar_engine::graph::passes::Passes;
@@ -33,8 +34,9 @@ type Arrays<'py> = Vec<(Option<Bound<'py, PyAny>>, Bound<'py, PyAny>)>;
 /// Reads files through a function of Python: for a path it returns an iterator over `Arrays` (numpy, int64 and float32).
 fn column_reader(read: Py<PyAny>) -> ColumnReader {
     Arc::new(move |desc, path, stop, take| {
-        let rows = crate::gil::attached(|py| read.call1(py, (path,))?.bind(py).try_iter().map(Bound::unbind));
-        let rows = rows.map_err(wrap)?;
+        let ended = || err!(Unavailable, "{path}: reading was called off, the interpreter ends");
+        let iterate = |py: Python<'_>| read.call1(py, (path,))?.bind(py).try_iter().map(Bound::unbind);
+        let rows = attached_until_exit(iterate).ok_or_else(ended)?.map_err(wrap)?;
         let mut first = 0;
         let next = |py: Python<'_>| -> PyResult<Option<Vec<(Option<Tensor>, Tensor)>>> {
             let Some(arrays) = rows.bind(py).clone().next().transpose()? else { return Ok(None) };
@@ -49,7 +51,7 @@ fn column_reader(read: Py<PyAny>) -> ColumnReader {
             tensors.collect::<PyResult<_>>().map(Some)
         };
         while !stop.asked() {
-            let Some(held) = crate::gil::attached(next).map_err(wrap)? else { break };
+            let Some(held) = attached_until_exit(next).ok_or_else(ended)?.map_err(wrap)? else { break };
             let columns = held.iter().map(|(offsets, values)| Column {
                 offsets: offsets.as_ref().map(Tensor::data),
                 values: if values.dtype() == DType::F32 {
@@ -75,6 +77,7 @@ impl PyFeed {
     #[new]
     #[pyo3(signature = (slots, batch_size, whole_batches, drop_zeros, ids, contents, files, pipe_command, download_command, columns=None))]
     fn new(
+        py: Python<'_>,
         slots: Vec<(String, bool, bool, bool, Vec<i64>)>,
         batch_size: i64,
         whole_batches: bool,
@@ -90,6 +93,9 @@ impl PyFeed {
             slots.into_iter().map(|(name, float, dense, used, shape)| Slot::new(name, float, dense, used, shape));
         let slots = slots.collect::<Result<_>>().or_raise()?;
         let desc = Desc::new(slots, batch_size, whole_batches, drop_zeros, ids, contents).or_raise()?;
+        if columns.is_some() {
+            wait_at_exit(py)?;
+        }
         let reading = Reading { files, pipe_command, download_command, columns: columns.map(column_reader) };
         Ok(PyFeed { desc: Arc::new(desc), reading: Arc::new(reading) })
     }
