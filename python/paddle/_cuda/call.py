@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +58,13 @@ class Shape:
         return int(np.prod(self.shape, dtype=np.int64))
 
 
+@dataclass
+class Each:
+    """The values of a duplicable output whose number the launcher does not know: `make(i)` is value i."""
+
+    make: Callable[[int], Any]
+
+
 class Call:
     """Inputs by slot (arrays, `Rows`, `Shape`, None, or lists of them), attributes, and the requested outputs.
 
@@ -66,6 +75,8 @@ class Call:
 
     #: whether products of float32 may round their operands to TF32, whatever the machine's switch says
     tf32 = False
+    #: the call that `like` was called of
+    _parent: Call | None = None
 
     def __init__(
         self,
@@ -181,9 +192,17 @@ class Call:
             self.allocated.append(array)
         return array
 
+    def like(self, attrs: dict) -> Call:
+        """A call with other attributes, whose launches and memory are part of this one."""
+        made = copy.copy(self)
+        made.attrs, made._parent = attrs, self
+        return made
+
     def unrecorded(self) -> None:
         """The call does something that a recipe would not repeat: it has none."""
         self.launched = None
+        if self._parent is not None:
+            self._parent.unrecorded()
 
     def launch(self, unit: Unit, kernel: str, grid, block: int, *args) -> None:
         """Run an instance of a kernel on contiguous arrays, numpy scalars and seeds."""

@@ -9,7 +9,20 @@ import paddle._core as _core
 from . import formula, halves, maps, rows, sticky, strided
 from .call import NUMPY_NAMES, Call, Declined, Rows
 from .comm import buckets, rings
-from .detection import bins, boxes, deform, fpn, matching, nms, precise, psroi, quads, rois, yolo
+from .detection import (
+    bins,
+    boxes,
+    deform,
+    fpn,
+    matching,
+    nms,
+    precise,
+    psroi,
+    quads,
+    retinanet_detection_output,
+    rois,
+    yolo,
+)
 from .fused import compositions
 from .fused import sequences as fused_sequences
 from .host import DECLINED_TYPES
@@ -39,13 +52,13 @@ from .nn import (
 from .optim import dgc, dpsgd, multi, optimizer, scaling, states
 from .quant import fake_quantize, quantize
 from .random import philox, random_crop
-from .rnn import alignment, cells, crf, gru, lstm, rnn, warpctc
-from .sequence import beam_search, filter_by_instag
+from .rnn import alignment, attention_lstm, cells, crf, gru, lstm, rnn, warpctc
+from .sequence import beam_search, filter_by_instag, match_matrix_tensor, var_conv_2d
 from .sequence import hash as sequence_hash
 from .sequence import pool as sequence_pool
 from .sequence import rows as sequence_rows
 from .sequence import windows as sequence_windows
-from .shape import creation, indexing, joins, layout, ranges
+from .shape import creation, indexing, joins, layout, memory, ranges
 from .units import Unit
 
 # Families with kernels for float16 and bfloat16, or that only move elements.
@@ -103,6 +116,7 @@ _FAMILIES = (
     rnn,
     warpctc,
     alignment,
+    attention_lstm,
     beam_search,
     correlation,
     data_norm,
@@ -113,7 +127,9 @@ _FAMILIES = (
     filter_by_instag,
     fpn,
     hierarchical_sigmoid,
+    match_matrix_tensor,
     matching,
+    memory,
     nce,
     nms,
     precise,
@@ -122,11 +138,13 @@ _FAMILIES = (
     quantize,
     random_crop,
     rank_attention,
+    retinanet_detection_output,
     sample_logits,
     sequence_hash,
     similarity_focus,
     tdm,
     tree_conv,
+    var_conv_2d,
     yolo,
 )
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import recipe, sticky
-from .call import DTYPES, NAMES, Call, Declined, Rows, Shape
+from .call import DTYPES, NAMES, Call, Declined, Each, Rows, Shape
 
 
 class Runtime:
@@ -122,7 +122,12 @@ class Runtime:
             recorded.append(recipe.recipe(call, made))
         # An output in the memory of an input that is not written is copied.
         kept = [root for slot, root in roots if slot not in written]
-        results = [self._result(made.get(slot), kept) for slot in wanted]
+        results = [
+            _Values(self, value, kept, device)
+            if isinstance(value := made.get(slot), Each)
+            else self._result(value, kept)
+            for slot in wanted
+        ]
         if call.lods_out:
             for i, slot in enumerate(wanted):
                 if slot in call.lods_out and results[i] is not None:
@@ -161,3 +166,14 @@ class Runtime:
                 array = array.copy()
         shape = list(array.shape)
         return array, self.machine.address(array), math.prod(shape) * array.itemsize, NAMES[array.dtype], shape
+
+
+class _Values:
+    """The results of an `Each`, by position."""
+
+    def __init__(self, runtime: Runtime, each: Each, kept: list, device: int) -> None:
+        self._runtime, self._each, self._kept, self._device = runtime, each, kept, device
+
+    def __getitem__(self, i: int) -> Any:
+        with self._runtime.machine.on(self._device):
+            return self._runtime._result(self._each.make(i), self._kept)

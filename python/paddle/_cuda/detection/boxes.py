@@ -13,13 +13,13 @@ from ..call import Call, Declined
 from ..maps import images_of
 
 
-def _center(b, pixel):
+def center(b, pixel):
     """Width, height and centre of boxes."""
     w, h = b[..., 2] - b[..., 0] + pixel, b[..., 3] - b[..., 1] + pixel
     return w, h, b[..., 0] + w / 2, b[..., 1] + h / 2
 
 
-def _moved(xp, size, delta, pixel):
+def moved(xp, size, delta, pixel):
     w, h, x, y = size
     cx, cy = delta[0] * w + x, delta[1] * h + y
     dw, dh = xp.exp(delta[2]) * w / 2, xp.exp(delta[3]) * h / 2
@@ -38,8 +38,8 @@ def _coder(call: Call) -> dict:
     else:
         v = xp.asarray(np.asarray(a["variance"] or [1.0] * 4, prior.dtype)).reshape(1, 4)
     if encode:
-        w, h, x, y = _center(prior, pixel)
-        tw, th, _, _ = _center(target, pixel)
+        w, h, x, y = center(prior, pixel)
+        tw, th, _, _ = center(target, pixel)
         middle = (target[:, 2] + target[:, 0]) / 2, (target[:, 3] + target[:, 1]) / 2
         parts = [
             (middle[0][:, None] - x) / w / v[:, 0],
@@ -51,7 +51,7 @@ def _coder(call: Call) -> dict:
     axis = a["axis"]
     boxes, v = (xp.expand_dims(t, axis) for t in (prior, xp.broadcast_to(v, prior.shape)))
     delta = [v[..., k] * target[..., k] for k in range(4)]
-    return {"OutputBox": _moved(xp, _center(boxes, pixel), delta, pixel)}
+    return {"OutputBox": moved(xp, center(boxes, pixel), delta, pixel)}
 
 
 def _decode_and_assign(call: Call) -> dict:
@@ -63,8 +63,8 @@ def _decode_and_assign(call: Call) -> dict:
     d, v = target.reshape(n, classes, 4), v.reshape(-1)
     most = of(call.attrs["box_clip"])
     delta = [v[0] * d[..., 0], v[1] * d[..., 1], *(xp.minimum(v[k] * d[..., k], most) for k in (2, 3))]
-    size = [s[:, None] for s in _center(prior, of(1))]
-    boxes = _moved(xp, size, delta, of(1))
+    size = [s[:, None] for s in center(prior, of(1))]
+    boxes = moved(xp, size, delta, of(1))
     # Class 0 is the background.
     best = xp.argmax(score[:, 1:], axis=1) + 1 if classes > 1 else xp.zeros(n, "int64")
     found = xp.take_along_axis(boxes, best.reshape(n, 1, 1), 1)[:, 0]
@@ -267,13 +267,13 @@ def _clip(call: Call) -> dict:
         raise Declined
     image = images_of(call, level)
     of, own = x.dtype.type, info[image]
-    ends = [_away(xp, own[:, k] / own[:, 2]) - of(1) for k in (1, 0)]
+    ends = [away_from_zero(xp, own[:, k] / own[:, 2]) - of(1) for k in (1, 0)]
     shape = (-1, *(1,) * (x.ndim - 2))
     parts = [xp.maximum(xp.minimum(x[..., k], ends[k % 2].reshape(shape)), of(0)) for k in range(4)]
     return {"Output": xp.stack(parts, -1)}
 
 
-def _away(xp, v):
+def away_from_zero(xp, v):
     """Rounded to the nearest, halves away from 0."""
     return xp.sign(v) * xp.floor(abs(v) + v.dtype.type(0.5))
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from .. import cudnn
+from .. import cudnn, strided
 from ..call import Call, Declined, same_dtype
 from ..halves import convert
 from ..math.gemm import product
 from .channels import Channels
 from .patches import Windows, add_bias, columns, images, lead, moved, paddings, turned
+from .pooling import Pool
 
 # Elements of patches that are held at once.
 MOST = 1 << 26
@@ -331,7 +332,7 @@ def _sequence_grad(call: Call) -> dict:
 def _fused(call: Call) -> dict:
     """conv2d_fusion: bias, residual and activation after the convolution."""
     x, w = call.filled("Input", "Filter")
-    a, xp = call.attrs, call.xp
+    a = call.attrs
     if a["split_channels"] or a["activation"] not in ("identity", "relu", "relu6", "sigmoid", "tanh", ""):
         raise Declined
     conv = Conv(call, x.shape, w.shape, call.shape("Output"), False)
@@ -340,15 +341,52 @@ def _fused(call: Call) -> dict:
         add_bias(call, y, call.array("Bias"), conv.last)
     if call.ins.get("ResidualData") is not None:
         y = y + call.array("ResidualData")
-    zero, way = y.dtype.type(0), a["activation"]
-    if way in ("relu", "relu6"):
-        y = xp.maximum(y, zero)
-        y = xp.minimum(y, y.dtype.type(6)) if way == "relu6" else y
-    elif way == "sigmoid":
-        y = 1 / (1 + xp.exp(-y))
-    elif way == "tanh":
-        y = xp.tanh(y)
-    return {"Output": y}
+    return {"Output": _activated(call, y, a["activation"])}
+
+
+def _activated(call: Call, y, way: str):
+    """The activation of the fused operators."""
+    xp, of = call.xp, y.dtype.type
+    if way in ("relu", "relux", "relu6"):
+        y = xp.maximum(y, of(0))
+        return xp.minimum(y, of(6)) if way == "relu6" else y
+    if way == "sigmoid":
+        return 1 / (1 + xp.exp(-y))
+    if way not in ("identity", "", "tanh"):
+        raise Declined
+    return xp.tanh(y) if way == "tanh" else y
+
+
+def _inception(call: Call) -> dict:
+    """conv2d_inception_fusion: the image is pooled and convolved; three more convolutions, of which one passes channels
+    on to the next; the results side by side."""
+    (x,), filters, biases, a = call.filled("Input"), call.ins["Filter"], call.ins["Bias"], call.attrs
+    same_dtype(x, *filters, *biases)
+    if len(filters) != 4 or len(biases) != 4 or a["pooling_type"] not in ("max", "avg"):
+        raise Declined
+    made = call.like({"ksize": (3, 3), "strides": (1, 1), "paddings": (1, 1), "exclusive": a["exclusive"]})
+    pool = Pool(made, x.shape, x.shape)
+    pooled = pool.maxima(x)[0] if a["pooling_type"] == "max" else pool.averages(x)
+    kept = [filters[0].shape[0], filters[1].shape[0] - 2 * filters[2].shape[1]]
+    kept += [filters[2].shape[0] - filters[3].shape[1], filters[3].shape[0]]
+    out, temp, source, at = call.empty(call.shape("Output"), x.dtype), None, pooled, 0
+    plane = x.shape[2] * x.shape[3]
+    for i, (w, b) in enumerate(zip(filters, biases, strict=True)):
+        wide = i > 1
+        attrs = {"data_format": "NCHW", "groups": 2 if i == 2 else 1, "strides": (1, 1), "dilations": (1, 1)}
+        branch = call.like({**attrs, "paddings": (1, 1) if wide else (0, 0)})
+        shape = (x.shape[0], w.shape[0], *x.shape[2:])
+        y = Conv(branch, source.shape, w.shape, shape, False).output_of(source, w)
+        add_bias(call, y, b, False)
+        y = _activated(call, y, a["activation"])
+        sizes, strides = (x.shape[0], kept[i] * plane), (w.shape[0] * plane, 1)
+        strided.move(call, y, out, sizes, strides, (out.shape[1] * plane, 1), to=at * plane)
+        temp, at, source = y if i == 2 else temp, at + kept[i], x
+        if i in (1, 2):
+            shape = (x.shape[0], w.shape[0] - kept[i], *x.shape[2:])
+            rest = (x.shape[0], (w.shape[0] - kept[i]) * plane)
+            source = strided.gathered(call, y, rest, strides, kept[i] * plane).reshape(shape)
+    return {"Output": out, "TempOutput": [pooled, temp]}
 
 
 _FORWARD = ("conv2d", "depthwise_conv2d", "conv3d")
@@ -361,6 +399,7 @@ LAUNCHERS: dict[str, Callable[[Call], dict]] = {
     **dict.fromkeys([f"{op}_grad" for op in _TRANSPOSED], _grad(True)),
     "conv2d_transpose_grad_grad": _second(True),
     "conv2d_fusion": _fused,
+    "conv2d_inception_fusion": _inception,
     "unfold": _unfold,
     "unfold_grad": _unfold_grad,
     "im2sequence": _sequence,

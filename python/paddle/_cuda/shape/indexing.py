@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from .. import ids
-from ..call import Call, Declined, Rows
+from ..call import Call, Declined, Each, Rows
 from ..units import FLOATS
 
 
@@ -178,6 +178,15 @@ def _multiplex(call: Call) -> dict:
     return {"Out": stacked[at, xp.arange(at.size)]}
 
 
+def _multiplex_grad(call: Call) -> dict:
+    """The rows of the gradient that are those of an input; zeros elsewhere."""
+    d, rows = call.array("Out@GRAD"), call.array("Ids").reshape(-1)
+    if d.size == 0 or rows.size < d.shape[0]:
+        raise Declined
+    rows = rows[: d.shape[0]].reshape(-1, *(1,) * (d.ndim - 1))
+    return {"X@GRAD": Each(lambda k: call.xp.where(rows == k, d, d.dtype.type(0)))}
+
+
 def _shard(call: Call) -> dict:
     x, a, xp = call.array("X"), call.attrs, call.xp
     size = (a["index_num"] + a["nshards"] - 1) // a["nshards"]
@@ -201,5 +210,6 @@ LAUNCHERS: dict[str, Callable[[Call], dict]] = {
     "one_hot": _one_hot,
     "one_hot_v2": _one_hot,
     "multiplex": _multiplex,
+    "multiplex_grad": _multiplex_grad,
     "shard_index": _shard,
 }
