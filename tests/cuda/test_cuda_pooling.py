@@ -12,6 +12,10 @@ CASES = {
     "max around": ("pool2d", (3, 2, 20, 9), {"ksize": [2, 3], "strides": [1, 2], "paddings": [1, 0, 0, 2]}),
     "max last": ("pool2d", (2, 17, 12, 5), {"ksize": [3, 2], "strides": [2, 2], "data_format": "NHWC"}),
     "max of planes": ("pool2d", (40, 30, 6, 5), {"ksize": [2, 2], "strides": [2, 2]}),
+    "max of equal elements": ("pool2d", (2, 3, 18, 71), {"ksize": [3, 3], "strides": [2, 2], "paddings": [1, 1]}),
+    "max at every element": ("pool2d", (2, 3, 21, 68), {"ksize": [5, 3], "strides": [1, 1], "paddings": [2, 1]}),
+    "max far apart": ("pool2d", (2, 3, 20, 130), {"ksize": [2, 2], "strides": [3, 4]}),
+    "max of large windows": ("pool2d", (1, 2, 40, 33), {"ksize": [30, 31], "strides": [1, 1]}),
     "max of whole planes": ("pool2d", (3, 70, 7, 7), {"ksize": [1, 1], "global_pooling": True}),
     "average": (
         "pool2d",

@@ -192,7 +192,7 @@ def grid_of_packs(n: int, itemsize: int, block: int = 256) -> int:
 IN_REGISTERS = {"float32": "float", "float16": "half_t", "uint16": "bf16_t"}
 KEPT = ("8, 32", "16, 32", "32, 32", "16, 0")
 #: of kernels that keep two operands
-KEPT_PAIRS = ("8, 32", "16, 32", "8, 0")
+KEPT_PAIRS = ("8, 32", "16, 32", "16, 0")
 
 
 def rows_in_registers(rows: int, n: int, array: Any, kinds: tuple[str, ...] = KEPT) -> tuple[str, int, int] | None:

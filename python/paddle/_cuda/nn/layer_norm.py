@@ -1,5 +1,6 @@
-"""layer_norm and its gradient: short rows are kept in registers and read once, others are read for each pass; gradients
-of the parameters are sums of columns in two levels."""
+"""layer_norm and its gradient: short rows are kept in registers and read once, others are read for each pass. Gradients
+of the parameters are sums of columns in two levels: of many short rows in the pass that computes those of x, of others
+in one of their own."""
 
 from __future__ import annotations
 
@@ -187,6 +188,79 @@ __global__ void __launch_bounds__(row_threads<E, G>::most, row_threads<E, G>::bl
     }
 }
 
+// The gradients of rows first, first + step .. in one pass: dx, and what the rows add to those of the parameters, which
+// a thread sums for its own columns (dscale and dbias: of n elements).
+template <int E, int G, int N, typename T, typename P, typename A>
+__device__ __forceinline__ void grad_rows(const T* x, const T* dy, const P* scale, const A* mean, const A* variance,
+                                          T* dx, A* dscale, A* dbias, i64 first, i64 step, i64 rows, int n, A epsilon,
+                                          A share) {
+    int group = G ? G : blockDim.x, lane = threadIdx.x % group;
+    A ds[E], db[E];
+#pragma unroll
+    for (int e = 0; e < E; e++) ds[e] = db[e] = A(0);
+#pragma unroll 1
+    for (i64 r = first; r < rows; r += step) {
+        const T *own = x + r * n, *given = dy + r * n;
+        A m = mean[r], inverse = rsqrt(variance[r] + epsilon), sum = A(0), dot = A(0);
+        Pack<T, N> xs[E / N], dys[E / N];
+#pragma unroll
+        for (int v = 0; v < E / N; v++) {
+            int at = (v * group + lane) * N;
+            if (at >= n) continue;
+            xs[v] = read_pack<N>(own + at);
+            dys[v] = read_pack<N>(given + at);
+            Pack<P, N> s;
+            if (scale) s = read_pack<N>(scale + at);
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                A d = wide(dys[v].v[k]), g = d * (scale ? A(wide(s.v[k])) : A(1));
+                A to_mean = (A(wide(xs[v].v[k])) - m) * inverse;
+                ds[v * N + k] += d * to_mean;
+                db[v * N + k] += d;
+                sum += g;
+                dot += g * to_mean;
+            }
+        }
+        sum = group_join<Sum>(sum, group) * share;
+        dot = group_join<Sum>(dot, group) * share;
+#pragma unroll
+        for (int v = 0; v < E / N; v++) {
+            int at = (v * group + lane) * N;
+            if (at >= n) continue;
+            Pack<P, N> s;
+            if (scale) s = read_pack<N>(scale + at);
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                A g = A(wide(dys[v].v[k])) * (scale ? A(wide(s.v[k])) : A(1));
+                A to_mean = (A(wide(xs[v].v[k])) - m) * inverse;
+                xs[v].v[k] = narrow_to<T>::of((g - sum - to_mean * dot) * inverse);
+            }
+            write_pack<N>(dx + r * n + at, xs[v]);
+        }
+    }
+#pragma unroll
+    for (int e = 0; e < E; e++) {
+        int at = (e / N * group + lane) * N + e % N;
+        if (at >= n) continue;
+        dscale[at] = ds[e];
+        dbias[at] = db[e];
+    }
+}
+
+// All gradients; dscale and dbias [groups of threads, n].
+template <typename T, typename P, typename A, int E, int G>
+__global__ void __launch_bounds__(G ? 128 : 512, G ? 4 : 1)
+    layer_norm_grad_rows(const T* x, const T* dy, const P* scale, const A* mean, const A* variance, T* dx, A* dscale,
+                         A* dbias, i64 rows, int n, A epsilon, A share) {
+    const int N = packed<T>::N;
+    i64 each = G ? blockDim.x / G : 1, own = blockIdx.x * each + (G ? threadIdx.x / G : 0), step = gridDim.x * each;
+    A *ds = dscale + own * n, *db = dbias + own * n;
+    if (aligned(x, dy, dx, scale))
+        grad_rows<E, G, N>(x, dy, scale, mean, variance, dx, ds, db, own, step, rows, n, epsilon, share);
+    else
+        grad_rows<E, G, 1>(x, dy, scale, mean, variance, dx, ds, db, own, step, rows, n, epsilon, share);
+}
+
 // What rows first + 8 * warp + (0 .. 7) and so on, every 64 rows, add to the gradients of N columns; those of the tile.
 template <bool Whole, int N, typename T, typename A>
 __device__ __forceinline__ void add_rows(const T* x, const T* dy, const A* mean, const A* variance, i64 first, i64 end,
@@ -243,6 +317,8 @@ __global__ void layer_norm_dparams(const T* x, const T* dy, const A* mean, const
         add_rows<false, N>(x, dy, mean, variance, first, end, n, epsilon, dscale + to, dbias + to);
 }
 """
+#: threads that keep a device busy
+_THREADS = 1 << 16
 _ACCUMULATORS = {"double": "double"}
 #: types of rows, of parameters and of accumulators: the parameters of 16-bit rows are float32
 _TYPES = tuple(f"{t}, {p}, {p}" for t, p in ((t, _ACCUMULATORS.get(t, "float")) for t in FLOATS.values()))
@@ -254,6 +330,7 @@ UNIT = Unit(
     + instances("layer_norm_dx", _TYPES)
     + instances("layer_norm_rows", _SHORT, KEPT)
     + instances("layer_norm_dx_rows", _SHORT, KEPT_PAIRS)
+    + instances("layer_norm_grad_rows", _SHORT, KEPT_PAIRS)
     + instances("layer_norm_dparams", tuple(f"{t}, {_ACCUMULATORS.get(t, 'float')}" for t in FLOATS.values())),
 )
 
@@ -321,7 +398,13 @@ def _layer_norm_grad(call: Call) -> dict:
         raise Declined
     if mean.dtype != of or variance.dtype != of:
         raise Declined
-    out, epsilon = {}, of(call.attrs["epsilon"])
+    epsilon = of(call.attrs["epsilon"])
+    pair = call.wanted["Scale@GRAD"] or call.wanted["Bias@GRAD"]
+    out = (
+        _together(call, x, dy, scale, bias, (mean, variance), epsilon, types) if call.wanted["X@GRAD"] and pair else {}
+    )
+    if out:
+        return out
     if call.wanted["X@GRAD"]:
         out["X@GRAD"] = call.out("X@GRAD")
         arrays = x, dy, _pointer(scale), mean, variance, out["X@GRAD"]
@@ -333,11 +416,38 @@ def _layer_norm_grad(call: Call) -> dict:
         numbers = *map(np.int64, (rows, n, chunk)), epsilon
         kernel = f"layer_norm_dparams<{of_rows}>"
         call.launch(UNIT, kernel, (tiles, chunks), 256, x, dy, mean, variance, *parts, *numbers)
-        for slot, part, parameter in zip(("Scale@GRAD", "Bias@GRAD"), parts, (scale, bias), strict=True):
-            dtype = part.dtype if parameter is None else parameter.dtype
-            alone = chunks == 1 and dtype == part.dtype
-            out[slot] = part.reshape(n) if alone else reduce(call, part, [0], "Sum", 1, dtype)
+        out.update(_summed(call, parts, scale, bias))
     return out
+
+
+def _summed(call: Call, parts: tuple, scale, bias) -> dict:
+    """The gradients of the parameters from partial sums [chunks, n]."""
+    made = {}
+    for slot, part, parameter in zip(("Scale@GRAD", "Bias@GRAD"), parts, (scale, bias), strict=True):
+        dtype = part.dtype if parameter is None else parameter.dtype
+        alone = part.shape[0] == 1 and dtype == part.dtype
+        made[slot] = part.reshape(part.shape[1]) if alone else reduce(call, part, [0], "Sum", 1, dtype)
+    return made
+
+
+def _together(call: Call, x, dy, scale, bias, statistics: tuple, epsilon: Any, types: str) -> dict:
+    """All gradients from one reading of x and dy; {} for rows that are not kept in registers, and for so few that
+    partial sums of the parameters' gradients would be as large as x."""
+    rows, n = _sizes(call, x)
+    short = rows_in_registers(rows, n, x, KEPT_PAIRS)
+    if short is None:
+        return {}
+    kept, _, block = short
+    each = block // 32 if kept.endswith("32") else 1
+    if rows < 16 * each:
+        return {}
+    grid = min(-(-rows // (4 * each)), _THREADS // block)
+    dx, of = call.out("X@GRAD"), type(epsilon)
+    parts = call.empty((grid * each, n), of), call.empty((grid * each, n), of)
+    numbers = np.int64(rows), np.int32(n), epsilon, of(1 / n)
+    arrays = x, dy, _pointer(scale), *statistics, dx, *parts
+    call.launch(UNIT, f"layer_norm_grad_rows<{types}, {kept}>", grid, block, *arrays, *numbers)
+    return {"X@GRAD": dx, **_summed(call, parts, scale, bias)}
 
 
 LAUNCHERS = {"layer_norm": _layer_norm, "layer_norm_grad": _layer_norm_grad}

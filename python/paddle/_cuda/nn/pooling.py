@@ -171,13 +171,89 @@ template <typename T> __global__ void pool_grad(const int* at, const T* d, T* dx
         dx[(n * H + here.row) * W + here.column] = narrow_to<T>::of(sum);
     }
 }
+
+// The gradient of maxima over two axes. A block computes 16 rows and 64 columns of a plane: the places and gradients of
+// the windows that contain them are in shared memory, so that x and d are read once, and four elements written at once.
+template <typename T> __global__ void max_pool_grad(const T* x, const T* d, T* dx, i64 planes, int H, int W, int oh,
+                                                    int ow, int kh, int kw, int sh, int sw, int ph, int pw, int ah,
+                                                    int aw) {
+    typedef typename acc<T>::type A;
+    __shared__ int places[2048];
+    __shared__ A grads[2048];
+    Axis y = {H, oh, kh, sh, ph, ah, 0}, v = {W, ow, kw, sw, pw, aw, 0};
+    int across = (W + 63) / 64;
+    int first_row = (int)(blockIdx.x / across) * 16, first_column = (int)(blockIdx.x % across) * 64;
+    int q0, q1, r0, r1, other, last_row = first_row + 15 < H ? first_row + 15 : H - 1;
+    int last_column = first_column + 63 < W ? first_column + 63 : W - 1;
+    y.windows(first_row, q0, other);
+    y.windows(last_row, other, q1);
+    v.windows(first_column, r0, other);
+    v.windows(last_column, other, r1);
+    int wide_ = r1 - r0, count = (q1 - q0) * wide_;
+    // The four elements of this thread, and the windows that contain one of them.
+    int row = first_row + (int)threadIdx.x / 16, column = first_column + (int)threadIdx.x % 16 * 4;
+    int end = column + 3 < W ? column + 3 : W - 1, a0 = 0, a1 = 0, b0 = 0, b1 = 0;
+    bool mine = row < H && column < W, whole = W % 4 == 0 && aligned(dx);
+    if (mine) {
+        y.windows(row, a0, a1);
+        v.windows(column, b0, other);
+        v.windows(end, other, b1);
+    }
+    for (i64 n = blockIdx.y; n < planes; n += gridDim.y) {
+        const T* from = x + n * H * W;
+        for (int k = threadIdx.x; k < count; k += blockDim.x) {
+            int q = q0 + k / wide_, r = r0 + k % wide_, y0, y1, v0, v1, all;
+            y.window(q, y0, y1, all);
+            v.window(r, v0, v1, all);
+            A most = A(-3.402823466e+38);
+            int place = -1;
+            for (int b = y0; b < y1; b++)
+                for (int c = v0; c < v1; c++) {
+                    A value = wide(from[b * W + c]);
+                    if (most < value || place < 0 && most == value) {
+                        most = value;
+                        place = b * W + c;
+                    }
+                }
+            places[k] = place;
+            grads[k] = wide(d[(n * oh + q) * ow + r]);
+        }
+        __syncthreads();
+        if (mine) {
+            A sums[4] = {A(0), A(0), A(0), A(0)};
+            int me = row * W + column;
+            for (int q = a0; q < a1; q++)
+                for (int r = b0; r < b1; r++) {
+                    int k = (q - q0) * wide_ + r - r0, at = places[k] - me;
+                    A own = grads[k];
+#pragma unroll
+                    for (int e = 0; e < 4; e++)
+                        if (at == e) sums[e] += own;
+                }
+            T* to = dx + n * H * W + me;
+            Pack<T, 4> made;
+#pragma unroll
+            for (int e = 0; e < 4; e++) made.v[e] = narrow_to<T>::of(sums[e]);
+            if (whole) {
+                write_pack<4>(to, made);
+            } else {
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    if (column + e < W) to[e] = made.v[e];
+            }
+        }
+        __syncthreads();
+    }
+}
 """
-_KERNELS = ("max_pool", "avg_pool", "plane_average", "pool_grad")
+_KERNELS = ("max_pool", "avg_pool", "plane_average", "pool_grad", "max_pool_grad")
 UNIT = Unit("pooling", SOURCE, sum((instances(k, FLOATS) for k in _KERNELS), ()))
 _BLOCK = 256
 # Blocks that keep a device busy; more planes are visited by a thread one after the other.
 _BLOCKS = 4096
 _LARGEST = 2**31
+# Rows and columns that a block of max_pool_grad computes, and the windows in its shared memory.
+_TILE, _WINDOWS = (16, 64), 2048
 
 
 class Pool:
@@ -252,6 +328,28 @@ class Pool:
         self._launch(f"avg_pool<{ctype(x, FLOATS)}>", planes, self.out, *given)
         return out
 
+    def maxima_grad(self, x, d):
+        """The gradient of x from that of its maxima."""
+        if len(self.size) == 2 and not self.numbers[-1]:
+            made = self._tiled(x, d)
+            if made is not None:
+                return made
+        return self.grad(d, self.maxima(x, True)[1])
+
+    def _tiled(self, x, d):
+        """The same of two axes; None if the windows of a tile are too many or the image is too large."""
+        parts = [self.numbers[i : i + 3][1:] for i in range(0, 18, 3)]
+        (height, width), _, kernel, stride, _, _ = parts
+        near = [(t + k - 2) // s + 1 for t, k, s in zip(_TILE, kernel, stride, strict=True)]
+        planes = x.shape[0] * x.shape[1]
+        if near[0] * near[1] > _WINDOWS or max(self.elements) >= _LARGEST:
+            return None
+        dx = self.call.empty(x.shape, x.dtype)
+        grid = -(-height // _TILE[0]) * -(-width // _TILE[1]), min(planes, 65535)
+        numbers = np.int64(planes), *(np.int32(v) for part in parts for v in part)
+        self.call.launch(UNIT, f"max_pool_grad<{ctype(x, FLOATS)}>", grid, _BLOCK, x, d, dx, *numbers)
+        return dx
+
     def grad(self, d, at=None):
         """The gradient of x; `at` are the positions of maxima, None for averages."""
         dx = self.call.empty((*d.shape[:2], *self.size), d.dtype)
@@ -289,8 +387,9 @@ def _pool(call: Call) -> dict:
 def _pool_grad(call: Call) -> dict:
     x, d = _floats(call, "X", "Out@GRAD")
     pool = Pool(call, x.shape, d.shape)
-    at = pool.maxima(pool.first(x), True)[1] if call.attrs["pooling_type"] == "max" else None
-    return {"X@GRAD": pool.back(pool.grad(pool.first(d), at))}
+    d = pool.first(d)
+    dx = pool.maxima_grad(pool.first(x), d) if call.attrs["pooling_type"] == "max" else pool.grad(d)
+    return {"X@GRAD": pool.back(dx)}
 
 
 def _indexed(call: Call) -> dict:
