@@ -62,8 +62,10 @@ class Device(contextlib.nullcontext):
 class Stream(contextlib.AbstractContextManager):
     ptr = 7
 
-    def __init__(self, non_blocking: bool = False) -> None:
+    def __init__(self, non_blocking: bool = False, priority: int = 0) -> None:
         assert non_blocking, "the legacy stream waits for all others"
+        assert priority in (-1, 0)
+        self.done = True
 
     def __exit__(self, *error: Any) -> None:
         pass
@@ -78,12 +80,15 @@ class Stream(contextlib.AbstractContextManager):
 class Event:
     """An event of a device that has not reached it before it is asked twice."""
 
-    def __init__(self, disable_timing: bool) -> None:
-        self.asked, self.recorded = 0, None
+    def __init__(self, block: bool = False, disable_timing: bool = False, interprocess: bool = False) -> None:
+        self.timed, self.asked, self.recorded = not disable_timing, 0, None
 
     def record(self, stream: Stream) -> None:
         assert isinstance(stream, Stream)
         self.recorded = stream
+
+    def synchronize(self) -> None:
+        self.asked = 2
 
     @property
     def done(self) -> bool:
@@ -151,8 +156,22 @@ class Cupy:
             MemoryAsyncPool=AsyncPool,
             alloc_pinned_memory=bytearray,
             using_allocator=lambda allocator: contextlib.nullcontext(),
+            get_elapsed_time=lambda start, end: 1.5 if start.timed and end.timed else None,
             runtime=SimpleNamespace(
-                getDeviceCount=lambda: 1, getDevice=lambda: 0, deviceGetAttribute=lambda attribute, device: 1
+                getDeviceCount=lambda: 1,
+                getDevice=lambda: 0,
+                deviceGetAttribute=lambda attribute, device: 1,
+                deviceGetMemPool=lambda device: 40 + device,
+                cudaMemPoolAttrReservedMemHigh=6,
+                cudaMemPoolAttrUsedMemHigh=8,
+                memPoolGetAttribute=lambda pool, attribute: 1000 * pool + attribute,
+                getDeviceProperties=lambda device: {
+                    "name": b"Stand-in",
+                    "major": 9,
+                    "minor": 0,
+                    "totalGlobalMem": 1 << 36,
+                    "multiProcessorCount": 132,
+                },
             ),
             driver=SimpleNamespace(ctxGetCurrent=lambda: FakeDriver.CONTEXT),
             UnownedMemory=Adopted,

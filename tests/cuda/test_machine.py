@@ -62,7 +62,15 @@ def test_memory_of_the_pool(built, monkeypatch):
         of = paddle.device.cuda
         assert (of.memory_allocated(), of.memory_reserved()) == (2048, 4096)
         of.empty_cache()
-        assert (of.memory_allocated(), of.memory_reserved()) == (2048, 2048)
+        assert (of.memory_allocated(0), of.memory_reserved("gpu:0")) == (2048, 2048)
+        assert (of.max_memory_allocated(), of.max_memory_reserved(paddle.CUDAPlace(0))) == (40008, 40006)
+        with pytest.raises(RuntimeError, match=r"CUDAPlace\(3\): there are 1 CUDA devices"):
+            of.memory_allocated(3)
+        with pytest.raises(ValueError, match="max_memory_reserved: device must be .* got 'cpu'"):
+            of.max_memory_reserved("cpu")
+        monkeypatch.setattr(_cuda.runtime().machine._entry(), "pool", None)
+        with pytest.raises(RuntimeError, match="stream-ordered pools, which this device lacks"):
+            of.max_memory_allocated()
     finally:
         _cuda.use(None)
     if _cuda.device_count() == 0:
@@ -88,3 +96,41 @@ def test_graphs_are_released_where_the_pool_has_no_memory(built, monkeypatch):
     with pytest.raises(MemoryError):
         entry._allocate(8)
     assert asked == [16, 16, 8]
+
+
+def test_streams_and_events(built, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", Cupy(built))
+    _cuda.use(_cuda.CupyMachine())
+    of = paddle.device.cuda
+    try:
+        stream, other = of.current_stream(), of.Stream(0, priority=1)
+        assert stream == of.current_stream("gpu:0") and stream.cuda_stream == 7 and stream.query()
+        begin, end = of.Event(enable_timing=True), of.Event(enable_timing=True, blocking=True)
+        begin.record()
+        end.record(other)
+        end.synchronize()
+        assert end.query() and not begin.query() and begin.elapsed_time(end) == 1.5
+        other.wait_stream(stream)
+        stream.wait_event(other.record_event())
+        stream.synchronize()
+        with of.stream_guard(stream), of.stream_guard(None):
+            pass
+        monkeypatch.setattr(type(other._stream), "ptr", property(id))
+        with pytest.raises(NotImplementedError, match="run on one stream"), of.stream_guard(other):
+            pass
+        with pytest.raises(TypeError, match="got int"), of.stream_guard(7):
+            pass
+        with pytest.raises(ValueError, match="priority must be 1 or 2, got 0"):
+            of.Stream(priority=0)
+        assert of.get_device_properties().total_memory == 1 << 36 and of.get_device_name(0) == "Stand-in"
+        assert of.get_device_capability() == (9, 0)
+        with pytest.raises(ValueError, match="there are 1 devices, got number 2"):
+            of.get_device_properties(2)
+    finally:
+        _cuda.use(None)
+    if _cuda.device_count() == 0:
+        for name in ("Stream", "Event", "current_stream"):
+            with pytest.raises(RuntimeError, match=f"{name} needs a GPU"):
+                getattr(of, name)()
+        with pytest.raises(ValueError, match="get_device_properties needs a GPU"):
+            of.get_device_name()

@@ -31,19 +31,51 @@ paddle
 amp
   _later.amp: decorate
 
+audio
+  _later.audio_files: info load save
+
+audio.backends
+  _later.audio_files: get_current_backend list_available_backends set_backend
+
+audio.backends.backend
+  _later.audio_files: | AudioInfo info load save
+
+audio.datasets
+  _later.audio_datasets: ESC50 TESS
+
+audio.datasets.dataset
+  _later.audio_datasets: | AudioClassificationDataset
+
+audio.features
+  _later.audio_features: LogMelSpectrogram MFCC MelSpectrogram Spectrogram
+
+audio.functional
+  _later.audio_functional: compute_fbank_matrix create_dct fft_frequencies hz_to_mel mel_frequencies mel_to_hz
+    power_to_db
+  _later.audio_windows: get_window
+
 autograd
   _later.gradients: backward
   _later.py_layer: PyLayer PyLayerContext
 
 distributed
   _later.device: is_available
+  _later.topology: ParallelMode
   _later.objects: all_gather_object broadcast_object_list scatter_object_list
+
+distributed.fleet
+  _later.topology: CommunicateTopology HybridCommunicateGroup get_hybrid_communicate_group
+
+distributed.fleet.base.topology
+  _later.topology: CommunicateTopology HybridCommunicateGroup | ParallelMode
 
 device
   _later.device: get_all_custom_device_type is_compiled_with_rocm synchronize
 
 device.cuda
-  _later.device: device_count empty_cache memory_allocated memory_reserved synchronize
+  _later.device: device_count empty_cache max_memory_allocated max_memory_reserved memory_allocated memory_reserved
+    synchronize
+  _later.streams: Event Stream current_stream get_device_capability get_device_name get_device_properties stream_guard
 
 fft
   _later.fft: fft fft2 fftfreq fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2 ihfftn irfft

@@ -12,7 +12,7 @@ __all__ = ["hint"]
 #: Names that Paddle 2.1 to 2.6 added and that are not in `later_names.py`.
 LATER = """
 paddle
-  CustomPlace IPUPlace async_save audio bitwise_and_ bitwise_not_ bitwise_or_ bitwise_xor_ cast_ cauchy_
+  CustomPlace IPUPlace async_save bitwise_and_ bitwise_not_ bitwise_or_ bitwise_xor_ cast_ cauchy_
   clear_async_save_task_queue combinations cummax cummin diagonal_scatter digamma digamma_ equal_ erfinv frexp gcd
   gcd_ geometric_ greater_equal_ greater_than_ hub i0 i0_ i0e i1 i1e index_put index_put_
   is_compiled_with_cinn is_compiled_with_custom_device is_compiled_with_distribute is_compiled_with_ipu lcm lcm_
@@ -22,9 +22,6 @@ paddle
 
 paddle.amp
   is_bfloat16_supported is_float16_supported
-
-paddle.audio
-  backends datasets features functional info load save
 
 paddle.autograd
   hessian jacobian saved_tensors_hooks
@@ -37,18 +34,11 @@ paddle.device
   is_compiled_with_cinn is_compiled_with_custom_device is_compiled_with_distribute is_compiled_with_ipu set_stream
   stream_guard
 
-paddle.device.cuda
-  Event Stream current_stream get_device_capability get_device_name get_device_properties max_memory_allocated
-  max_memory_reserved stream_guard
-
 paddle.distributed
-  DistAttr ParallelMode Partial Placement ProcessMesh ReduceType Replicate Shard ShowClickEntry Strategy
+  DistAttr Partial Placement ProcessMesh ReduceType Replicate Shard ShowClickEntry Strategy
   alltoall_single destroy_process_group dtensor_from_fn gather get_backend
   gloo_barrier gloo_init_parallel_env gloo_release io irecv isend load_state_dict save_state_dict
   shard_layer shard_optimizer shard_tensor to_static
-
-paddle.distributed.fleet
-  CommunicateTopology HybridCommunicateGroup
 
 paddle.distribution
   AbsTransform AffineTransform Bernoulli Beta Cauchy ChainTransform Dirichlet ExpTransform ExponentialFamily

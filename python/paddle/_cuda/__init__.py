@@ -118,10 +118,12 @@ def release_memory() -> None:
         found.machine.release()
 
 
-def memory() -> tuple[int, int]:
-    """Bytes of the current device that tensors have, and all that its pool has from the driver."""
-    found = runtime()
-    return (0, 0) if found is None else found.machine.memory()
+def memory(device: int, peak: bool = False) -> tuple[int, int]:
+    """Bytes of a device that tensors have, and all that its pool has from the driver; now, or at most so far."""
+    require(device)
+    machine = runtime().machine  # type: ignore[union-attr]
+    with machine.on(device):
+        return machine.peaks() if peak else machine.memory()
 
 
 def require(device: int) -> None:

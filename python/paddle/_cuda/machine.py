@@ -272,6 +272,24 @@ class CupyMachine:
         pool = self._pool()
         return int(pool.used_bytes()), int(pool.total_bytes())
 
+    def peaks(self) -> tuple[int, int]:
+        """The largest values of `memory` so far. RuntimeError without the stream-ordered pool, which counts them."""
+        entry, runtime = self._entry(), self.xp.cuda.runtime
+        if entry.pool is None:
+            raise RuntimeError("the largest use of memory is counted by stream-ordered pools, which this device lacks")
+        pool = runtime.deviceGetMemPool(entry.device.id)
+        kinds = runtime.cudaMemPoolAttrUsedMemHigh, runtime.cudaMemPoolAttrReservedMemHigh
+        used, total = (int(runtime.memPoolGetAttribute(pool, kind)) for kind in kinds)
+        return used, total
+
+    def ordered(self) -> Any:
+        """CuPy's object of the stream of the current device's operations."""
+        return self._entry().stream
+
+    def properties(self, device: int) -> dict[str, Any]:
+        """CUDA's facts about a device."""
+        return self.xp.cuda.runtime.getDeviceProperties(device)
+
     def release(self) -> None:
         """Return memory of the current device's pool that is not in use to the driver."""
         entry = self._entry()

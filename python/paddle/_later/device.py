@@ -6,7 +6,15 @@ from typing import Any
 
 import paddle._core as _core
 from paddle._basics import mode
-from paddle._basics.place import CPUPlace, cuda_device_count, cuda_synchronize, is_compiled_with_cuda, why_no_cuda
+from paddle._basics.place import (
+    CPUPlace,
+    CUDAPlace,
+    cuda_device_count,
+    cuda_synchronize,
+    device_number,
+    is_compiled_with_cuda,
+    why_no_cuda,
+)
 
 __all__: list[str] = []
 
@@ -81,37 +89,84 @@ def empty_cache() -> None:
         _cuda.release_memory()
 
 
-def _bytes(name: str) -> tuple[int, int]:
-    """Bytes in use and bytes from the driver."""
+def cuda_machine(name: str, error: type[Exception] = ValueError) -> Any:
+    """The machine of `paddle._cuda`; an error with the reason without a GPU."""
     if not is_compiled_with_cuda():
-        raise ValueError(f"paddle.device.cuda.{name} needs a GPU, and no CUDA device can be used: {why_no_cuda()}")
+        raise error(f"paddle.device.cuda.{name} needs a GPU, and no CUDA device can be used: {why_no_cuda()}")
     from paddle import _cuda
 
-    return _cuda.memory()
+    return _cuda.runtime().machine  # type: ignore[union-attr]
+
+
+def cuda_number(name: str, device: Any) -> int:
+    """The number of a device: a CUDAPlace, an int, "gpu:x", or None for the current one."""
+    if device is None:
+        return max(device_number(mode._current_expected_place()), 0)
+    if isinstance(device, str) and device.startswith("gpu:") and device[4:].isdecimal():
+        return int(device[4:])
+    if isinstance(device, CUDAPlace):
+        return device.get_device_id()
+    if isinstance(device, int) and not isinstance(device, bool):
+        return device
+    raise ValueError(f"paddle.device.cuda.{name}: device must be a CUDAPlace, an int or 'gpu:x', got {device!r}")
+
+
+def _bytes(name: str, device: Any, peak: bool = False) -> tuple[int, int]:
+    """Bytes in use and bytes from the driver."""
+    cuda_machine(name)
+    from paddle import _cuda
+
+    return _cuda.memory(cuda_number(name, device), peak)
 
 
 def memory_allocated(device: Any = None) -> int:
     """Bytes of GPU memory that tensors of this process have.
 
     Args:
-        device (str|int|Place, optional): ignored: the pool of the current device counts.
+        device (CUDAPlace|int|str, optional): the current device by default.
 
     Raises:
-        ValueError: without a GPU.
+        ValueError: without a GPU, or for another kind of device.
     """
-    return _bytes("memory_allocated")[0]
+    return _bytes("memory_allocated", device)[0]
 
 
 def memory_reserved(device: Any = None) -> int:
     """Bytes of GPU memory that this process has from the driver, used or cached.
 
     Args:
-        device (str|int|Place, optional): ignored: the pool of the current device counts.
+        device (CUDAPlace|int|str, optional): the current device by default.
 
     Raises:
-        ValueError: without a GPU.
+        ValueError: without a GPU, or for another kind of device.
     """
-    return _bytes("memory_reserved")[1]
+    return _bytes("memory_reserved", device)[1]
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """The largest value of `memory_allocated` so far.
+
+    Args:
+        device (CUDAPlace|int|str, optional): the current device by default.
+
+    Raises:
+        ValueError: without a GPU, or for another kind of device.
+        RuntimeError: on a device without stream-ordered memory pools, which count it.
+    """
+    return _bytes("max_memory_allocated", device, peak=True)[0]
+
+
+def max_memory_reserved(device: Any = None) -> int:
+    """The largest value of `memory_reserved` so far.
+
+    Args:
+        device (CUDAPlace|int|str, optional): the current device by default.
+
+    Raises:
+        ValueError: without a GPU, or for another kind of device.
+        RuntimeError: on a device without stream-ordered memory pools, which count it.
+    """
+    return _bytes("max_memory_reserved", device, peak=True)[1]
 
 
 def get_rng_state(device: str | None = None) -> list:
