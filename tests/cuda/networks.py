@@ -17,7 +17,7 @@ from paddle.vision.models import mobilenetv2, resnet, vgg
 class Network:
     """`make()` returns a model; `loss(model, *batch)` its loss; an item of the batch is an array or a pair of it and
     its LoD. `exact`: the losses are those of the CPU (the network draws no random numbers). `host`: operators that run
-    on the host. `reads`: operators with transfers of at most test_networks.SMALL bytes: lengths or numbers of results
+    on the host. `reads`: operators with transfers of at most test_networks.SMALL bytes: numbers of results
     that the host reads."""
 
     make: Callable[[], nn.Layer]
@@ -427,13 +427,11 @@ NETWORKS: dict[str, Network] = {
         Tagger,
         (ids(20, 3, 6), ids(4, 3, 6, 1), np.array([[6], [4], [1]])),
         own_loss,
-        reads=("linear_chain_crf", "linear_chain_crf_grad"),
     ),
     "crnn_ctc": Network(
         Crnn,
         (real(2, 1, 8, 16), ids(5, 2, 3).astype("int32") + 1, np.array([8, 7]), np.array([3, 2])),
         transcription,
-        reads=("warpctc",),
     ),
     "ssd": Network(
         Ssd,

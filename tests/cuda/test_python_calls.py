@@ -14,25 +14,9 @@ from test_networks import given
 from test_recipes import driven, driver  # noqa: F401
 
 #: operators without a recipe -> the reason
-THROUGH_PYTHON: dict[str, str] = {
-    **dict.fromkeys(("nearest_interp_v2", "nearest_interp_v2_grad", "reduce_max_grad"), "indices are CuPy arrays"),
-    **dict.fromkeys(("cumsum", "tril_triu"), "scans and masks are CuPy's"),
-    **dict.fromkeys(("gather", "gather_grad"), "the rows of ids are taken by CuPy"),
-    **dict.fromkeys(
-        ("bce_loss", "bce_loss_grad", "sigmoid_cross_entropy_with_logits", "sigmoid_cross_entropy_with_logits_grad",
-         "huber_loss", "huber_loss_grad"),
-        "elementwise losses are CuPy expressions",
-    ),
-    **dict.fromkeys(
-        ("anchor_generator", "bipartite_match", "box_coder", "generate_proposals", "iou_similarity",
-         "mine_hard_examples", "prior_box", "roi_align", "roi_align_grad", "target_assign", "yolov3_loss",
-         "yolov3_loss_grad"),
-        "detection: sizes of results depend on the data, or parts are CuPy expressions",
-    ),
-    **dict.fromkeys(
-        ("linear_chain_crf", "linear_chain_crf_grad", "warpctc", "warpctc_grad"), "lengths are read by the host"
-    ),
-}  # fmt: skip
+THROUGH_PYTHON: dict[str, str] = dict.fromkeys(
+    ("generate_proposals", "mine_hard_examples"), "the number of boxes depends on values: a LoD"
+)
 
 
 def calls(name: str, step: int) -> Counter:

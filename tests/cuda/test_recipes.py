@@ -2,13 +2,14 @@
 
 import gc
 import warnings
+from collections import Counter
 
 import numpy as np
 import paddle
 import pytest
 from agreement import CASES, Watch, compare, related
 from paddle import _core, _cuda
-from paddle._cuda.families import RECORDED
+from paddle._cuda.families import FAMILY, RECORDED
 from shim import DriverMachine
 
 
@@ -86,6 +87,32 @@ def test_every_call_draws_its_own_numbers(driver):
     started = len(driver.started)
     assert started == 1 and first[0] != first[1] != first[2]
     assert masks() == first and len(driver.started) == started
+
+
+DRAWING = {
+    "bernoulli": lambda x: _core.ops.bernoulli(x),
+    "multinomial": lambda x: _core.ops.multinomial(x, num_samples=2, replacement=True),
+    "sampling_id": lambda x: _core.ops.sampling_id(x, min=0.0, max=1.0),
+    "randperm": lambda x: _core.ops.randperm(n=50, dtype=3),
+    "uniform_random": lambda x: _core.ops.uniform_random(shape=[30]),
+    "randint": lambda x: _core.ops.randint(shape=[30], low=0, high=1000),
+}
+
+
+@pytest.mark.parametrize("name", DRAWING)
+def test_random_operators_draw_in_replays(name, driver):
+    paddle.set_device("gpu")
+    try:
+        x = on_device(np.full((40, 6), 0.5, "float32"))
+
+        def drawn() -> list:
+            paddle.seed(3)
+            return [DRAWING[name](x).numpy().tolist() for _ in range(3)]
+
+        first = drawn()
+        assert first[0] != first[1] != first[2] and drawn() == first
+    finally:
+        paddle.set_device("cpu")
 
 
 def test_values_that_are_passed_on_share_memory(driver):
@@ -208,6 +235,17 @@ def test_errors_of_the_driver_are_named(driver, monkeypatch):
 REPLAYED = sorted(op for op in CASES if related(op) & RECORDED)
 
 
+def sampled() -> list:
+    """All operators; those after the second one of a family are slow."""
+    seen: Counter = Counter()
+    found = []
+    for op in REPLAYED:
+        family = FAMILY.get(op, op)
+        seen[family] += 1
+        found.append(pytest.param(op, marks=[pytest.mark.slow] if seen[family] > 2 else []))
+    return found
+
+
 def wrong_when_replayed(op: str) -> list[str]:
     """What differs from the CPU in two runs of all case rows: the second time known keys are replayed."""
     watch = Watch(_cuda.runtime())
@@ -219,7 +257,7 @@ def wrong_when_replayed(op: str) -> list[str]:
     return watch.report.wrong
 
 
-@pytest.mark.parametrize("op", REPLAYED)
+@pytest.mark.parametrize("op", sampled())
 def test_replays_agree_with_the_cpu(op, driver):
     wrong = wrong_when_replayed(op)
     assert not wrong, "\n".join(wrong[:5])
@@ -233,9 +271,16 @@ def test_replays_agree_on_a_gpu(op, gpu):
 
 
 @pytest.mark.parametrize(
-    "mode, layers, direction", [("LSTM", 2, "forward"), ("GRU", 1, "bidirect"), ("SimpleRNN", 2, "bidirect")]
+    "mode, layers, direction, lengths",
+    [
+        ("LSTM", 2, "forward", None),
+        ("GRU", 1, "bidirect", None),
+        ("SimpleRNN", 2, "bidirect", None),
+        ("LSTM", 2, "bidirect", [5, 2, 0]),
+        ("GRU", 2, "forward", [1, 5, 3]),
+    ],
 )
-def test_steps_of_a_recurrent_network_run_without_python(mode, layers, direction, driver):
+def test_steps_of_a_recurrent_network_run_without_python(mode, layers, direction, lengths, driver):
     """All steps of all layers are one recipe, forward and backward."""
     x = np.random.default_rng(2).normal(size=(3, 5, 4)).astype("float32")
     network = getattr(paddle.nn, mode)(4, 6, layers, direction)
@@ -249,7 +294,7 @@ def test_steps_of_a_recurrent_network_run_without_python(mode, layers, direction
             p.set_value(value)
             p.clear_gradient()
         given = paddle.to_tensor(x, stop_gradient=False)
-        out, _ = network(given)
+        out, _ = network(given, sequence_length=None if lengths is None else paddle.to_tensor(lengths, "int32"))
         (out * out).sum().backward()
         return [out.numpy(), given.grad, *(p.grad for p in network.parameters())]
 
@@ -265,3 +310,51 @@ def test_steps_of_a_recurrent_network_run_without_python(mode, layers, direction
     for got in found:
         for g, w in zip(got, want, strict=True):
             np.testing.assert_allclose(g, w, rtol=2e-4, atol=2e-5)
+
+
+def test_dropout_between_layers_is_drawn_by_every_replay(driver):
+    paddle.set_device("gpu")
+    try:
+        network, x = paddle.nn.LSTM(4, 6, 3, dropout=0.5), on_device(np.ones((3, 5, 4), "float32"))
+
+        def outs(seed: int) -> list:
+            paddle.seed(seed)
+            return [network(x)[0].numpy().tolist() for _ in range(4)]
+
+        first = outs(7)
+        driver.forget()
+        assert outs(7) == first and first[0] != first[1] != first[2]
+        assert driver.started == []
+        network.eval()
+        assert network(x)[0].numpy().tolist() == network(x)[0].numpy().tolist()
+    finally:
+        paddle.set_device("cpu")
+
+
+def test_a_length_over_the_steps_is_found(driver):
+    paddle.set_device("gpu")
+    try:
+        network, x = paddle.nn.GRU(4, 6), on_device(np.ones((2, 5, 4), "float32"))
+        for _ in range(2):
+            out, _ = network(x, sequence_length=paddle.to_tensor([5, 1], "int32"))
+            out.numpy()
+        with pytest.raises(IndexError, match="expected 0 <= id < 6, got 9"):
+            network(x, sequence_length=paddle.to_tensor([5, 9], "int32"))[0].numpy()
+    finally:
+        paddle.set_device("cpu")
+
+
+def test_shapes_that_always_change_are_not_recorded_for_ever(driver):
+    """The calls of an operator with ever new shapes end as plain launches."""
+    from agreement import tensor
+
+    runtime = _cuda.runtime()
+    for n in range(1, 70):
+        lod = [[0, n]]
+        y = paddle.nn.functional.relu(tensor(np.ones((n, 1)), lod, True))
+        assert y.shape == [n, 1]
+    assert runtime._keys["relu", True] == 69
+    driver.forget()
+    for n in (3, 69):
+        paddle.nn.functional.relu(tensor(np.ones((n, 1)), [[0, n]], True))
+    assert [k for k in driver.started if "relu" in k] == ["row_relu<double>"]

@@ -33,6 +33,11 @@ def lacking() -> list[str]:
     return sorted(set(operators()) - set(_cuda.LAUNCHERS) - set(HOST_BY_NATURE) - PASSED_ON)
 
 
+def templates() -> int:
+    """The kernels of all units but those rendered from the formula table."""
+    return len({k.split("<")[0] for unit in _cuda.units() if unit.name != "formula" for k in unit.kernels})
+
+
 def _listed(names: list[str]) -> str:
     return textwrap.fill(" ".join(names), 116, initial_indent="  ", subsequent_indent="  ")
 
@@ -52,6 +57,7 @@ def main() -> None:
         gradients = sum(table[name]["is_gradient"] for name in names)
         types = sorted({t for name in names for t in takes(name)} & set(_SHORT), key=list(_SHORT).index)
         print(f"  {family:28} {len(names) - gradients:3} + {gradients:3}  {' '.join(_SHORT[t] for t in types)}")
+    print(f"hand-written kernel templates: {templates()}, besides the rows of the formula table")
     print(f"on the host by nature ({len(HOST_BY_NATURE)}):")
     for name, reason in HOST_BY_NATURE.items():
         print(f"  {name}: {reason}")

@@ -123,12 +123,18 @@ class Call:
         """Set the LoD of each item of a duplicable output."""
         self.lods_out[slot] = [[list(map(int, level)) for level in levels] for levels in of_items]
 
+    @property
+    def real_machine(self) -> Any:
+        """The machine itself, where the call has one that records."""
+        return self.machine
+
     def upload(self, host: np.ndarray):
         """A device array with the elements of a host array."""
-        array = self.xp.empty(host.shape, host.dtype)
-        if host.size:
-            self.machine.upload(array.reshape(-1).view(np.uint8), host)
-        return array
+        return machine_upload(self.machine, host)
+
+    def held(self, pairs: tuple) -> tuple:
+        """Pairs of host and device arrays that other calls share, as arrays of this call."""
+        return pairs
 
     def old(self, slot: str):
         return self._old[slot]
@@ -224,6 +230,14 @@ class Call:
             self.launched.append((name, address, (), 0, args))
         values = [a if isinstance(a, int) else self.machine.address(a) for a in args]
         _core.call_library(name, address, [v & _WORD for v in values])
+
+
+def machine_upload(machine: Any, host: np.ndarray):
+    """A device array with the elements of a host array."""
+    array = machine.xp.empty(host.shape, host.dtype)
+    if host.size:
+        machine.upload(array.reshape(-1).view(np.uint8), host)
+    return array
 
 
 def number(value: float, dtype: Any) -> np.generic:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import paddle._core as _core
 
-from . import formula, halves, maps, rows, sticky, strided
+from . import arrays, formula, halves, maps, rows, sticky, strided
 from .call import NUMPY_NAMES, Call, Declined, Rows
 from .comm import buckets, rings
 from .detection import (
@@ -148,25 +148,8 @@ _FAMILIES = (
     yolo,
 )
 
-# Families whose launchers write by kernels only, so that their launches may be recorded (recipe.py); of other families
-# the operators in RECORDED.
-_RECORDED = (
-    formula,
-    binary,
-    elementwise_grad,
-    reduction,
-    matmul,
-    addmm,
-    dot,
-    softmax,
-    layer_norm,
-    instance_norm,
-    pooling,
-    optimizer,
-    rnn,
-    batch_norm,
-    conv,
-)
+#: operators without recipes: collectives, and results whose size or LoD depends on values
+_UNRECORDED = frozenset(rings.LAUNCHERS)
 
 _ROWS = {op["type"]: op for op in _core.op_table()}
 
@@ -210,16 +193,14 @@ def _with_empties(op: str, launch: Callable[[Call], dict]) -> Callable[[Call], d
 
 # Operator type -> its launcher.
 LAUNCHERS: dict[str, Callable[[Call], dict]] = {
-    op: _with_empties(op, halves.through_float32(launch, family in _NATIVE))
+    op: _with_empties(op, halves.through_float32(arrays.through_launches(launch), family in _NATIVE))
     for family in _FAMILIES
     for op, launch in family.LAUNCHERS.items()
 }
 
 # Operator type -> the module of its launcher.
 FAMILY = {op: family.__name__.split("._cuda.")[1] for family in _FAMILIES for op in family.LAUNCHERS}
-RECORDED = frozenset(
-    op for family in _FAMILIES for op in (family.LAUNCHERS if family in _RECORDED else getattr(family, "RECORDED", ()))
-)
+RECORDED = frozenset(set(LAUNCHERS) - _UNRECORDED)
 
 
 def takes(op: str) -> list[str]:
@@ -242,6 +223,7 @@ def units() -> list[Unit]:
         patches.UNIT,
         channels.UNIT,
         bins.UNIT,
+        arrays.UNIT,
         *(f.UNIT for f in _FAMILIES if hasattr(f, "UNIT")),
     ]
     return list({unit.name: unit for unit in found}.values())

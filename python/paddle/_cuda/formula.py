@@ -9,7 +9,7 @@ import numpy as np
 import paddle._core as _core
 
 from .call import Call, Declined, ctype, number
-from .units import FLOATS, INTEGERS, Unit, grid_of, grid_of_packs, instances
+from .units import FLOATS, Unit, grid_of_packs, instances
 
 # Slot names to the variable names in formulas.
 _SLOTS = {"x": "X", "y": "Y", "out": "Out", "dout": "Out@GRAD", "ddx": "DDX"}
@@ -98,22 +98,9 @@ def _name(op: str, attrs: dict) -> str:
     return op
 
 
-SOURCE = r"""
-template <typename T> __global__ void scale_integers(const T* x, T* out, T scale, T bias, int bias_last, i64 n) {
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x)
-        out[i] = bias_last ? x[i] * scale + bias : scale * (x[i] + bias);
-}
-"""
-UNIT = Unit("integers", SOURCE, instances("scale_integers", INTEGERS))
-
-
 def _scaled(call: Call, x):
-    a, out = call.attrs, call.empty(x.shape, x.dtype)
-    numbers = number(a["scale"], x.dtype), number(a["bias"], x.dtype), np.int32(a["bias_after_scale"])
-    if out.size:
-        name = f"scale_integers<{INTEGERS[x.dtype.name]}>"
-        call.launch(UNIT, name, grid_of(out.size), 256, x, out, *numbers, np.int64(out.size))
-    return out
+    scale, bias = (number(call.attrs[k], x.dtype) for k in ("scale", "bias"))
+    return x * scale + bias if call.attrs["bias_after_scale"] else (x + bias) * scale
 
 
 # Operators on integers, whose rows are of floating-point numbers.

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .call import Call, Declined, ctype
+from .call import Call, Declined, ctype, machine_upload
 from .units import INTEGERS, REALS, Unit, grid_of, instances
 
 SOURCE = r"""
@@ -49,17 +49,18 @@ _maps: weakref.WeakKeyDictionary[Any, OrderedDict] = weakref.WeakKeyDictionary()
 def on_device(call: Call, key: tuple, make: Callable[[], tuple]) -> tuple:
     """The host arrays that `make` computes from what is in `key`, with their copies on the device: (host, device) for
     each. Those of equal keys are shared; the oldest are dropped."""
-    kept = _maps.setdefault(call.machine, OrderedDict())
+    machine = call.real_machine
+    kept = _maps.setdefault(machine, OrderedDict())
     whole = (call.device, *key)
     found = kept.get(whole)
     if found is None:
-        found = tuple((host, call.upload(host)) for host in make())
+        found = tuple((host, machine_upload(machine, host)) for host in make())
         kept[whole] = found
         while len(kept) > _KEPT:
             kept.popitem(last=False)
     else:
         kept.move_to_end(whole)
-    return found
+    return call.held(found)
 
 
 def transposed(index: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray]:

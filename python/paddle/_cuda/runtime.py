@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import Counter
 from typing import Any
 
 import numpy as np
 
-from . import recipe, sticky
+from . import recipe, sticky, strided
 from .call import DTYPES, NAMES, Call, Declined, Each, Rows, Shape
+
+#: recipes of an operator: of operands without and with a LoD
+_MOST_KEYS, _MOST_LODS = 512, 64
 
 
 class Runtime:
@@ -22,6 +26,8 @@ class Runtime:
         self.launchers, self.recorded = set(launchers), set(recorded)
         self.graphs = int(getattr(machine, "graphs", 0))
         self._view, self._root = machine.view, machine.root
+        #: keys that were recorded, by operator and whether they have a LoD
+        self._keys: Counter = Counter()
 
     def alloc(self, device: int, nbytes: int):
         """A handle of new memory and its address."""
@@ -42,7 +48,10 @@ class Runtime:
     def record(self, described: tuple) -> tuple[list | None, tuple | None]:
         """The results of a call (None if it is declined), and its recipe (None if it has none)."""
         op, device, ins, attrs, wanted, writable, rule, lods = described
-        recorded: list = []
+        key = op, bool(lods)
+        self._keys[key] += 1
+        # Shapes that change at each call are not worth a recording, which takes longer than the launcher alone.
+        recorded: list | None = [] if self._keys[key] <= (_MOST_LODS if lods else _MOST_KEYS) else None
         with self.machine.on(device):
             results = self._run(op, device, ins, attrs, wanted, writable, rule, lods, recorded)
         return results, recorded[0] if recorded else None
@@ -108,12 +117,13 @@ class Runtime:
         old, written = {}, set()
         for slot, (source, may_write) in writable.items():
             value = arrays[source]
-            old[slot] = value if may_write else value.copy()
+            old[slot] = value if may_write or recorded is not None else value.copy()
             if may_write:
                 written.add(source)
         call = Call(self.machine, op, arrays, attrs, wanted, old, rule, lods, device)
         if recorded is not None:
             recipe.record(call)
+            call._old.update({slot: strided.copied(call, old[slot]) for slot, (_, may) in writable.items() if not may})
         try:
             made = self._launchers[op](call)
         except Declined:
@@ -122,7 +132,7 @@ class Runtime:
             recorded.append(recipe.recipe(call, made))
         # An output in the memory of an input that is not written is copied.
         kept = [root for slot, root in roots if slot not in written]
-        results = [
+        results: list[Any] = [
             _Values(self, value, kept, device)
             if isinstance(value := made.get(slot), Each)
             else self._result(value, kept)

@@ -48,7 +48,7 @@ _words: weakref.WeakKeyDictionary[Any, Words] = weakref.WeakKeyDictionary()
 
 def word(call: Call, low: int, high: int) -> tuple[np.uint64, np.int64]:
     """The address of the word of the current device, and the code of a check of ids for low <= id < high."""
-    words = _words.setdefault(call.machine, Words())
+    words = _words.setdefault(call.real_machine, Words())
     if call.device not in words.arrays:
         words.arrays[call.device] = call.machine.host_words(2)
     return np.uint64(words.arrays[call.device].ctypes.data), np.int64(words.code(call.op, low, high))

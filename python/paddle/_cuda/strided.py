@@ -167,6 +167,13 @@ def gathered(call: Call, x, shape, xs, start: int = 0):
     return out
 
 
+def copied(call: Call, x):
+    """A new array with the elements of a contiguous one."""
+    size = x.dtype.itemsize
+    words = x.reshape(-1).view(np.int64) if size > 8 else x
+    return gathered(call, words, (words.size,), (1,)).view(x.dtype).reshape(x.shape)
+
+
 def transposed(call: Call, x, axes):
     """A new array: x.transpose(axes)."""
     strides = strides_of(x.shape)

@@ -89,9 +89,8 @@ def _assign(call: Call) -> dict:
         sticky.check_ids(call, negative, 0, columns)
         image = images_of(call, of_negative)
         flat = image * columns + xp.clip(negative, 0, columns - 1)
-        out, weight = xp.ascontiguousarray(out), xp.ascontiguousarray(weight)
-        out.reshape(images * columns, -1)[flat] = value
-        weight.reshape(-1)[flat] = 1
+        hit = xp.bincount(flat, minlength=images * columns).reshape(images, columns) > 0
+        out, weight = xp.where(hit[..., None], value, out), xp.where(hit, weight.dtype.type(1), weight)
     return {"Out": out, "OutWeight": weight[..., None]}
 
 

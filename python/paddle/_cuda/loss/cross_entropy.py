@@ -85,8 +85,6 @@ UNIT = Unit(
     + instances("softmax_soft_loss", REALS)
     + instances("softmax_soft_loss_grad", REALS),
 )
-#: operators of which a launch may be recorded
-RECORDED = ("softmax_with_cross_entropy", "softmax_with_cross_entropy_grad")
 
 
 def _labels(call: Call, label, shape, axis: int, ignored: int):

@@ -55,6 +55,4 @@ def _lookup_grad(call: Call) -> dict:
 
 
 LAUNCHERS = dict.fromkeys(("lookup_table", "lookup_table_v2"), _lookup)
-#: operators of which a launch may be recorded
-RECORDED = ("lookup_table", "lookup_table_v2", "lookup_table_grad", "lookup_table_v2_grad")
 LAUNCHERS.update(dict.fromkeys(("lookup_table_grad", "lookup_table_v2_grad"), _lookup_grad))

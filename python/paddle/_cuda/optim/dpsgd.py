@@ -50,6 +50,8 @@ def _dpsgd(call: Call) -> dict:
     of, clip = param.dtype.type, float(_F32(a["clip"]))
     size = math.prod(grad.shape) and xp.sqrt((grad.astype("float64") ** 2).sum())
     scale = xp.maximum(xp.asarray(size) / clip, 1.0).astype(param.dtype)
+    if not a["seed"]:
+        call.unrecorded()
     seed = a["seed"] if a["seed"] else int(_core.random_u64())
     noise = of(_Minstd(seed & 0xFFFFFFFF).normal(of is np.float64) * _F32(a["sigma"])) / of(a["batch_size"])
     param[...] = param - rate.reshape(()).astype(param.dtype) * (grad / scale + noise)

@@ -112,17 +112,6 @@ UNIT = Unit(
     + instances("dropout", FLOATS)
     + instances("dropout_grad", FLOATS),
 )
-#: operators of which a launch may be recorded
-RECORDED = (
-    "uniform_random",
-    "uniform_random_batch_size_like",
-    "gaussian_random",
-    "gaussian_random_batch_size_like",
-    "truncated_gaussian_random",
-    "randint",
-    "dropout",
-    "dropout_grad",
-)
 _TYPES = {**FLOATS, "int32": "int", "int64": "i64"}
 
 
@@ -247,6 +236,8 @@ def _multinomial(call: Call) -> dict:
 
 def _seed(call: Call) -> dict:
     given = call.attrs["seed"]
+    if not given:
+        call.unrecorded()
     value = given if given else int(_core.random_u64() & 0x7FFFFFFF)
     return {"Out": call.xp.full((1,), value, "int32")}
 

@@ -103,8 +103,8 @@ def _attention(call: Call) -> dict:
         launch(call, "lstm_cell", m * n, x, gates, None, before_c[:m], None, *made, *sizes, *kinds, x.dtype.type(0))
         before_h, before_c = states[start:stop], cells[start:stop]
     none = call.empty((0,), x.dtype)
-    made = {"Hidden": batches.scatter(states), "Cell": batches.scatter(cells)}
-    return {**made, **{slot: none for slot in ("AttentionedX", "AttentionFCOut", "LSTMX", "LSTMOUT")}}
+    results = {"Hidden": batches.scatter(states), "Cell": batches.scatter(cells)}
+    return {**results, **{slot: none for slot in ("AttentionedX", "AttentionFCOut", "LSTMX", "LSTMOUT")}}
 
 
 def _scores(call: Call, x, weight, bias):
@@ -115,6 +115,4 @@ def _scores(call: Call, x, weight, bias):
     return product(call, x, weight, beta=1.0, out=out)
 
 
-#: operators of which a launch may be recorded
-RECORDED = ("attention_lstm",)
 LAUNCHERS: dict[str, Callable[[Call], dict]] = {"attention_lstm": _attention}

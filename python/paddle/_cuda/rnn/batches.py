@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import maps
+from .. import ids, maps
 from ..call import Call, Declined, ctype, same_dtype
 from ..units import REALS, grid_of
 from .cells import UNIT
@@ -24,6 +24,11 @@ def offsets(call: Call, slot: str) -> np.ndarray:
     if at.size == 0 or at[0] != 0 or at[-1] != value.shape[0] or (np.diff(at) < 0).any() or at[-1] == 0:
         raise Declined
     return at
+
+
+def lengths(call: Call, slot: str, most: int):
+    """The lengths of padded sequences as int64; one that is not in [0, most] is an error at the next wait."""
+    return ids.checked(call, call.array(slot).reshape(-1), most + 1)
 
 
 def _order(at: np.ndarray, reverse: bool) -> tuple[np.ndarray, ...]:

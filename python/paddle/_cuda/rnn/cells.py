@@ -214,24 +214,10 @@ template <typename T> __global__ void rnn_before(const T* out, const T* first, i
         to[i] = has ? out[(from * batch + row) * stride + k] : first[row * n + k];
     }
 }
-
-// x to one place or (`second` not null) to two.
-template <typename T> __global__ void copied(const T* x, T* to, T* second, i64 total) {
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < total; i += (i64)gridDim.x * blockDim.x) {
-        to[i] = x[i];
-        if (second) second[i] = x[i];
-    }
-}
-
-// out = mask ? x * factor : 0
-template <typename T> __global__ void masked(const T* x, const unsigned char* mask, T factor, T* out, i64 total) {
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < total; i += (i64)gridDim.x * blockDim.x)
-        out[i] = mask[i] ? x[i] * factor : T(0);
-}
 """
 _KERNELS = (
     "lstm_cell lstm_cell_grad projected projected_grad gru_gates gru_state gru_state_grad gru_gates_grad rnn_cell "
-    "rnn_cell_grad rnn_before copied masked"
+    "rnn_cell_grad rnn_before"
 ).split()
 UNIT = Unit("rnn_cells", SOURCE, sum((instances(kernel, REALS) for kernel in _KERNELS), ()))
 #: numbers of activations by name

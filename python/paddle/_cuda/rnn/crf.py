@@ -7,7 +7,7 @@ import numpy as np
 from .. import ids, maps
 from ..call import Call, Declined, ctype, same_dtype
 from ..units import REALS, Unit, block_of, instances
-from .batches import offsets
+from .batches import lengths, offsets
 
 SOURCE = r"""
 // Transitions [tags + 2, tags]: row 0 has the scores of the first tag, row 1 of the last, row 2 + i from tag i. Rows
@@ -142,43 +142,36 @@ _KERNELS = ("crf_cost", "crf_cost_grad", "crf_paths")
 UNIT = Unit("crf", SOURCE, sum((instances(kernel, REALS) for kernel in _KERNELS), ()))
 
 
-def spans(call: Call, shape, sequences: str) -> tuple[int, object, np.ndarray]:
-    """The number of sequences, the device copy of (first row, end) of each, and the host's."""
-    if call.ins.get("Length") is not None:
-        counts = np.asarray(call.numbers("Length"), np.int64)
-        batch, steps = shape[:2]
-        if counts.size != batch or (counts < 0).any() or (counts > steps).any():
-            raise Declined  # the CPU kernel raises the error
-        first = np.arange(batch, dtype=np.int64) * steps
-    else:
+def _spans(call: Call, shape, sequences: str) -> tuple:
+    """The number of sequences, (first row, end) of each on the device, and which rows they have (None: all)."""
+    if call.ins.get("Length") is None:
         at = offsets(call, sequences)
-        first, counts = at[:-1], np.diff(at)
-    both = np.stack([first, first + counts], 1)
-    ((_, device),) = maps.on_device(call, ("spans", both.tobytes()), lambda: (both,))
-    return first.size, device, both
+        make = lambda: (np.stack([at[:-1], at[1:]], 1),)  # noqa: E731
+        ((_, device),) = maps.on_device(call, ("spans", at.tobytes()), make)
+        return at.size - 1, device, None
+    counts = lengths(call, "Length", shape[1])
+    (batch, steps), xp = shape[:2], call.xp
+    if counts.size != batch:
+        raise Declined
+    first = xp.arange(batch) * steps
+    used = (xp.arange(steps) < counts.reshape(-1, 1)).reshape(-1)
+    return batch, xp.ascontiguousarray(xp.stack([first, first + counts], 1)), used
 
 
-def _labels(call: Call, tags: int, rows: int, host: np.ndarray):
+def _labels(call: Call, tags: int, rows: int, used):
     """The labels of all rows as int64, checked where a sequence has the row."""
     label = call.array("Label").reshape(-1)
-    counts = host[:, 1] - host[:, 0]
     if label.size != rows:
         raise Declined
-    if int(counts.sum()) == rows:
-        return ids.checked(call, label, tags)
-    index = maps.ranges(host[:, 0], counts)
-    ((_, used),) = maps.on_device(call, ("used", index.tobytes()), lambda: (index,))
-    if index.size:
-        ids.checked(call, call.xp.take(label, used), tags)
-    return call.xp.clip(label.astype("int64"), 0, tags - 1)
+    return ids.checked(call, label if used is None else call.xp.where(used, label, label.dtype.type(0)), tags)
 
 
 def _forward(call: Call) -> dict:
     x, w = call.array("Emission"), call.array("Transition")
     same_dtype(x, w)
     t, tags, xp = ctype(x, REALS), w.shape[1], call.xp
-    count, device, host = spans(call, x.shape, "Label")
-    label = _labels(call, tags, x.size // tags, host)
+    count, device, used = _spans(call, x.shape, "Label")
+    label = _labels(call, tags, x.size // tags, used)
     tops = x.max(axis=-1, keepdims=True)
     w_exps, x_exps, alpha = xp.exp(w), xp.exp(x - tops), xp.zeros(x.shape, x.dtype)
     cost = call.empty((count, 1), x.dtype)
@@ -193,10 +186,10 @@ def _backward(call: Call) -> dict:
     d = call.array("LogLikelihood@GRAD")
     same_dtype(alpha, x_exps, w_exps, d)
     t, tags, xp = ctype(alpha, REALS), w_exps.shape[1], call.xp
-    count, device, host = spans(call, alpha.shape, "Label")
+    count, device, used = _spans(call, alpha.shape, "Label")
     if d.size != count:
         raise Declined
-    label = _labels(call, tags, alpha.size // tags, host)
+    label = _labels(call, tags, alpha.size // tags, used)
     dx, dw = xp.zeros(alpha.shape, alpha.dtype), xp.zeros((count, *w_exps.shape), alpha.dtype)
     scratch = call.empty((2 * count, tags), alpha.dtype)
     if count:
@@ -209,7 +202,7 @@ def _decode(call: Call) -> dict:
     x, w, xp = call.array("Emission"), call.array("Transition"), call.xp
     same_dtype(x, w)
     t, tags = ctype(x, REALS), w.shape[1]
-    count, device, host = spans(call, x.shape, "Emission")
+    count, device, used = _spans(call, x.shape, "Emission")
     path = xp.zeros(call.shape("ViterbiPath"), "int64")
     scratch, origin = call.empty((2 * count, tags), x.dtype), call.empty(x.shape, "int32")
     if count:
@@ -218,14 +211,8 @@ def _decode(call: Call) -> dict:
     if call.ins.get("Label") is None:
         return {"ViterbiPath": path}
     label = call.array("Label").reshape(path.shape)
-    index = maps.ranges(host[:, 0], host[:, 1] - host[:, 0])
     same = (path == label).astype("int64")
-    if index.size == path.size:
-        return {"ViterbiPath": same}
-    used = np.zeros(path.size, np.int64)
-    used[index] = 1
-    ((_, mask),) = maps.on_device(call, ("is used", used.tobytes()), lambda: (used,))
-    return {"ViterbiPath": same * mask.reshape(path.shape)}
+    return {"ViterbiPath": same if used is None else same * used.reshape(path.shape).astype("int64")}
 
 
 LAUNCHERS = {"linear_chain_crf": _forward, "linear_chain_crf_grad": _backward, "crf_decoding": _decode}

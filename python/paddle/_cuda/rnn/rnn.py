@@ -1,6 +1,5 @@
 """rnn and cudnn_lstm (layers of simple RNNs, LSTMs or GRUs over padded sequences) and their gradients: the input
-products of all steps are one, a step is one product and one cell kernel. Without dropout and lengths a call is launches
-and products only, which recipes replay."""
+products of all steps are one, a step is one product and one cell kernel."""
 
 from __future__ import annotations
 
@@ -9,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import cudnn
+from .. import cudnn, sticky, strided
+from ..arrays import converted
 from ..call import Call, Declined, ctype, same_dtype
 from ..math import gemm, reduction
 from ..random import philox
-from ..units import REALS
+from ..units import REALS, grid_of
 from .batches import launch
 
 _MODES = {"RNN_TANH": (0, 1), "RNN_RELU": (1, 1), "LSTM": (2, 4), "GRU": (3, 3)}
@@ -35,12 +35,11 @@ class _Network:
         self.extra, self.width = self.mode >= 2, self.gates * self.n
         if self.x.size == 0:
             raise Declined
-        lengths = call.ins.get("SequenceLength")
-        self.lengths = None if lengths is None else call.array("SequenceLength").astype("int64")
-        if lengths is not None:
-            host = np.asarray(call.numbers("SequenceLength"))
-            if ((host < 0) | (host > self.steps)).any():
-                raise Declined  # the CPU kernel raises the error
+        self.lengths = None
+        if call.ins.get("SequenceLength") is not None:
+            given = call.array("SequenceLength")
+            sticky.check_ids(call, given, 0, self.steps + 1)
+            self.lengths = converted(call, given, "int64")
         self.drop = 0.0 if a["is_test"] or self.layers == 1 else a["dropout_prob"]
         self.block = self.steps * self.batch * (self.width + self.extra * self.n)
         self.layer_out = self.steps * self.batch * self.directions * self.n
@@ -64,10 +63,19 @@ class _Network:
         at = self.layers * self.directions * self.block + layer * self.layer_out
         return reserve[at : at + self.layer_out].reshape(self.steps, self.batch, -1)
 
-    def dropped(self, x, mask):
-        out = self.call.empty(x.shape, x.dtype)
+    def drawn(self, x, mask):
+        """`x` without the elements that are dropped, which `mask` gets."""
+        out, n = self.call.empty(x.shape, x.dtype), x.size
         factor = x.dtype.type(0 if self.drop >= 1 else 1 / (1 - self.drop))
-        launch(self.call, "masked", x.size, x, x, mask, factor, out, np.int64(x.size))
+        numbers = np.int64(n), philox.seed_of(self.call), np.float32(self.drop), factor
+        self.call.launch(philox.UNIT, f"dropout<{ctype(x)}>", grid_of(-(-n // 4)), 256, x, out, mask, *numbers)
+        return out
+
+    def dropped(self, x, mask):
+        out, n = self.call.empty(x.shape, x.dtype), x.size
+        divisor = x.dtype.type(np.inf if self.drop >= 1 else 1 - self.drop)
+        name = f"dropout_grad<{ctype(x)}>"
+        self.call.launch(philox.UNIT, name, grid_of(-(-n // 4)), 256, x, mask, out, np.int64(n), divisor)
         return out
 
     def order(self, direction: int):
@@ -79,13 +87,13 @@ class _Network:
         shape = (self.steps, self.batch, self.directions * n)
         reserve = call.empty((self.reserve,), self.x.dtype)
         final = [call.empty(s.shape, s.dtype) for s in self.states]
-        mask = call.empty((0,), "uint8")
-        if self.drop:
-            mask = (philox.uniforms(call, shape) >= self.drop).astype("uint8")
+        mask = call.empty(shape if self.drop else (0,), "uint8")
         below = self.x
         for layer in range(self.layers):
             out = call.empty(shape, self.x.dtype) if layer + 1 == self.layers else self.out_of(reserve, layer)
-            given = self.dropped(below, mask) if layer and self.drop else below
+            given = below
+            if layer and self.drop:  # one mask for all layers
+                given = self.drawn(below, mask) if layer == 1 else self.dropped(below, mask)
             for direction in range(self.directions):
                 self._layer(given, layer, direction, final, reserve, out)
             below = out
@@ -172,7 +180,8 @@ class _Network:
     def _sums(self, x, to, second=None) -> None:
         """The sums of columns, to one place or to two."""
         found = reduction.reduce(self.call, x, [0], "Sum", 1)
-        launch(self.call, "copied", found.size, x, found, to, second, np.int64(found.size))
+        for place in (to,) if second is None else (to, second):
+            strided.move(self.call, found, place, found.shape, (1,), (1,))
 
 
 def _pair(states: list) -> tuple:

@@ -7,7 +7,7 @@ import numpy as np
 from .. import ids, maps
 from ..call import Call, Declined, ctype, same_dtype
 from ..units import REALS, Unit, instances
-from .batches import offsets
+from .batches import lengths, offsets
 
 SOURCE = r"""
 __device__ __forceinline__ double log_add(double a, double b, double c) {
@@ -98,87 +98,90 @@ template <typename T> __global__ void ctc(const T* x, const i64* label, const i6
 UNIT = Unit("ctc", SOURCE, instances("ctc", REALS))
 
 
-def _rows(call: Call) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each sequence the number of steps, the row of the first and the stride of its rows."""
-    x = call.ins["Logits"]
-    if call.ins.get("LogitsLength") is None:
-        at = offsets(call, "Logits")
-        return np.diff(at), at[:-1], np.ones(at.size - 1, np.int64)
-    if len(x.shape) != 3:
-        raise Declined
-    steps = np.asarray(call.numbers("LogitsLength"), np.int64)
-    most, batch = x.shape[:2]
-    if steps.size != batch or (steps < 0).any() or (steps > most).any():
-        raise Declined  # the CPU kernel raises the error
-    return steps, np.arange(batch, dtype=np.int64), np.full(batch, batch, np.int64)
+class _Sequences:
+    """The sequences of a call on the device: `spans` has for each its steps, first row, stride of rows, first label and
+    number of labels; `label` the labels, checked where a sequence has them."""
 
-
-def _labels(call: Call, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The first label and the number of labels of each sequence."""
-    label = call.array("Label")
-    if call.ins.get("LabelLength") is None:
-        at = offsets(call, "Label")
-        if at.size != count + 1 or label.size != at[-1]:
+    def __init__(self, call: Call) -> None:
+        x, self.call, xp = call.ins["Logits"], call, call.xp
+        self.is_padded = call.ins.get("LogitsLength") is not None
+        if self.is_padded != (call.ins.get("LabelLength") is not None):
             raise Declined
-        return at[:-1], np.diff(at)
-    counts = np.asarray(call.numbers("LabelLength"), np.int64)
-    if label.ndim != 2 or counts.size != count or (counts < 0).any() or (counts > label.shape[1]).any():
-        raise Declined
-    return np.arange(count, dtype=np.int64) * label.shape[1], counts
+        label, classes = call.array("Label"), x.shape[-1]
+        if self.is_padded:
+            if len(x.shape) != 3 or label.ndim != 2 or label.shape[0] != x.shape[1]:
+                raise Declined
+            (self.most, self.count), width = x.shape[:2], label.shape[1]
+            self.steps, labels = lengths(call, "LogitsLength", self.most), lengths(call, "LabelLength", width)
+            if not self.steps.size == labels.size == self.count:
+                raise Declined
+            batch = xp.arange(self.count)
+            self.spans = xp.stack(
+                [self.steps, batch, xp.full(self.count, self.count, "int64"), batch * width, labels], 1
+            )
+            self.spans = xp.ascontiguousarray(self.spans)
+            there = xp.arange(width) < labels.reshape(-1, 1)
+            self.label = ids.checked(call, xp.where(there, label, label.dtype.type(0)).reshape(-1), classes)
+            self.states = 2 * width + 1
+        else:
+            at, of_labels = offsets(call, "Logits"), offsets(call, "Label")
+            if at.size != of_labels.size or label.size != of_labels[-1]:
+                raise Declined
+            steps, labels = np.diff(at), np.diff(of_labels)
+            self.most, self.count = int(steps.max(initial=0)), steps.size
+            spans = np.stack([steps, at[:-1], np.ones_like(steps), of_labels[:-1], labels], 1)
+            ((_, self.spans),) = maps.on_device(call, ("ctc", spans.tobytes()), lambda: (spans,))
+            self.label = ids.checked(call, label.reshape(-1), classes)
+            self.states = 2 * int(labels.max(initial=0)) + 1
 
 
 def _forward(call: Call) -> dict:
     x, xp = call.array("Logits"), call.xp
     t, classes = ctype(x, REALS), x.shape[-1]
-    steps, first, stride = _rows(call)
-    count = steps.size
-    if count == 0 or x.size == 0:
+    if x.size == 0:
         raise Declined
-    begin, labels = _labels(call, count)
-    label = call.array("Label").reshape(-1)
-    index = maps.ranges(begin, labels)
-    ((_, used),) = maps.on_device(call, ("used", index.tobytes()), lambda: (index,))
-    # Labels of the sequences, one after the other: padding may hold any value.
-    label = ids.checked(call, xp.take(label, used), classes) if index.size else xp.zeros(1, "int64")
-    spans = np.stack([steps, first, stride, maps.offsets_of(labels)[:-1], labels], 1)
-    ((_, device),) = maps.on_device(call, ("ctc", spans.tobytes()), lambda: (spans,))
-    most_steps, states = int(max(steps.max(), 1)), 2 * int(labels.max()) + 1
-    scratch = call.empty((count * (most_steps + (most_steps + 2) * states),), "float64")
+    own = _Sequences(call)
+    count, most_steps = own.count, max(own.most, 1)
+    if count == 0:
+        raise Declined
+    scratch = call.empty((count * (most_steps + (most_steps + 2) * own.states),), "float64")
     loss, grad = call.empty((count, 1), x.dtype), None
     if call.wanted["WarpCTCGrad"]:
-        most = x.shape[0] if x.ndim == 3 else int(steps.max())
-        grad = xp.zeros((most, count, classes), x.dtype)
-    sizes = map(np.int64, (classes, call.attrs["blank"], most_steps, states))
+        grad = xp.zeros((own.most, count, classes), x.dtype)
+    sizes = map(np.int64, (classes, call.attrs["blank"], most_steps, own.states))
     given = np.uint64(0) if grad is None or grad.size == 0 else grad
-    call.launch(UNIT, f"ctc<{t}>", count, 128, x, label, device, scratch, loss, given, *sizes)
+    label = own.label if own.label.size else xp.zeros(1, "int64")
+    call.launch(UNIT, f"ctc<{t}>", count, 128, x, label, own.spans, scratch, loss, given, *sizes)
     return {"Loss": loss, "WarpCTCGrad": grad}
+
+
+def _placed(at: np.ndarray) -> tuple:
+    """The sequence and the padded step of each row, and the number of steps of each sequence."""
+    steps = np.diff(at)
+    owner = maps.owners(steps)
+    return owner, (np.arange(at[-1]) - at[:-1][owner]) * steps.size + owner, np.maximum(steps, 1)
 
 
 def _backward(call: Call) -> dict:
     grad, d, x = call.array("WarpCTCGrad"), call.array("Loss@GRAD"), call.ins["Logits"]
     same_dtype(grad, d)
     ctype(grad, REALS)
-    steps, first, stride = _rows(call)
-    count, classes = steps.size, x.shape[-1]
-    rows = x.shape[0] * (x.shape[1] if len(x.shape) == 3 else 1)
+    count, classes, scale = grad.shape[1], grad.shape[2], d.reshape(-1, 1)
     if d.size != count or grad.size == 0:
         raise Declined
-
-    def make() -> tuple:
-        owner = np.full(rows, -1, np.int64)
-        index = owner.copy()
-        for b in range(count):
-            at = first[b] + np.arange(steps[b]) * stride[b]
-            owner[at], index[at] = b, np.arange(steps[b]) * count + b
-        return owner, index, np.maximum(steps, 1)
-
-    key = ("ctc back", rows, steps.tobytes(), first.tobytes(), stride.tobytes())
-    (_, owner), (_, index), (_, lengths) = maps.on_device(call, key, make)
-    scale = d.reshape(-1, 1)
+    if call.ins.get("LogitsLength") is not None:
+        if call.attrs["norm_by_times"]:
+            steps = call.xp.maximum(lengths(call, "LogitsLength", x.shape[0]), 1)
+            scale = scale / steps.astype(d.dtype).reshape(-1, 1)
+        # The gradients of steps past a sequence's end are zeros.
+        return {"Logits@GRAD": (grad * scale).reshape(x.shape)}
+    at = offsets(call, "Logits")
+    key = "ctc back", at.tobytes()
+    (_, owner), (_, index), (_, steps) = maps.on_device(call, key, lambda: _placed(at))
     if call.attrs["norm_by_times"]:
-        scale = scale / lengths.astype(d.dtype).reshape(-1, 1)
-    dx = maps.gather(call, grad.reshape(-1, classes), index, (rows, classes))
-    return {"Logits@GRAD": (dx * maps.gather(call, scale, owner, (rows, 1))).reshape(x.shape)}
+        scale = scale / steps.astype(d.dtype).reshape(-1, 1)
+    dx = maps.gather(call, grad.reshape(-1, classes), index, (at[-1], classes))
+    return {"Logits@GRAD": (dx * maps.gather(call, scale, owner, (at[-1], 1))).reshape(x.shape)}
 
 
 LAUNCHERS = {"warpctc": _forward, "warpctc_grad": _backward}

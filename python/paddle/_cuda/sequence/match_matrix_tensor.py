@@ -80,8 +80,6 @@ def _backward(call: Call) -> dict:
     return made
 
 
-#: operators of which a launch may be recorded: a result with a LoD of its own has no recipe
-RECORDED = ("match_matrix_tensor_grad",)
 LAUNCHERS: dict[str, Callable[[Call], dict]] = {
     "match_matrix_tensor": _forward,
     "match_matrix_tensor_grad": _backward,

@@ -370,8 +370,6 @@ def _unique(call: Call) -> dict:
     return made
 
 
-#: operators of which a launch may be recorded
-RECORDED = ("empty",)
 LAUNCHERS: dict[str, Callable[[Call], dict]] = {
     "assign_value": _assign_value,
     "fill": _fill,

@@ -7,24 +7,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from .. import halves, strided
 from ..call import Call, Declined, Rows, number, same_dtype
 from ..math.reduction import reduce
-from ..units import FLOATS, Unit, grid_of, instances
-
-SOURCE = r"""
-// A null operand is zeros.
-template <typename W> __global__ void select(const bool* condition, const W* x, const W* y, W* out, i64 n) {
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
-        const W* from = condition[i] ? x : y;
-        out[i] = from ? from[i] : W(0);
-    }
-}
-"""
-_WORDS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "i64"}
-UNIT = Unit("select", SOURCE, instances("select", _WORDS))
+from ..units import FLOATS
 
 
 def _list(call: Call, slot: str, elements: bool = True) -> list:
@@ -239,17 +225,10 @@ def _where(call: Call) -> dict:
 
 def _select(call: Call, condition, x, y):
     """The elements of x where the condition holds, of y elsewhere; None: zeros."""
-    given = y if x is None else x
-    size = given.dtype.itemsize
-    if condition.dtype.name != "bool" or size not in _WORDS:
+    if condition.dtype.name != "bool":
         raise Declined
-    out = call.empty(given.shape, given.dtype)
-    if out.size:
-        values = (np.uint64(0) if v is None else v for v in (x, y))
-        call.launch(
-            UNIT, f"select<{_WORDS[size]}>", grid_of(out.size), 256, condition, *values, out, np.int64(out.size)
-        )
-    return out
+    zero = (y if x is None else x).dtype.type(0)
+    return call.xp.where(condition, *(zero if v is None else v for v in (x, y)))
 
 
 def _where_grad(call: Call) -> dict:
@@ -325,6 +304,3 @@ LAUNCHERS = {
     "pad_grad": _pad_grad,
     "is_empty": _one_part,
 }
-_NOT_RECORDED = ("where_index", "masked_select", "masked_select_grad", "pad", "pad_grad", "is_empty")
-#: operators of which a launch may be recorded
-RECORDED = tuple(op for op in LAUNCHERS if op not in _NOT_RECORDED)

@@ -39,8 +39,6 @@ _TYPES = {
     "bool": "bool",
 }
 UNIT = Unit("cast", SOURCE, instances("cast", _TYPES, _TYPES))
-#: operators of which a launch may be recorded
-RECORDED = ("transpose", "transpose2", "transpose_grad", "transpose2_grad", "cast")
 
 
 def _also(call: Call, result: dict) -> dict:
