@@ -96,7 +96,22 @@ def operators() -> dict[str, Callable[[], Any]]:
         paddle.matmul(one, y).backward()
         one.clear_gradient()
 
+    index = paddle.to_tensor(np.arange(16), place=paddle.CUDAPlace(0))
+    boxes, feature = on_device(64, 4), on_device(2, 21, 8, 8)
+    sizes = paddle.to_tensor(np.full((2, 2), 64, "int32"), place=paddle.CUDAPlace(0))
+    heads = {"anchors": [10, 13, 16, 30, 33, 23], "class_num": 2, "conf_thresh": 0.1, "downsample_ratio": 8}
+    written = {
+        "greater_than": lambda: x > y,
+        "gather": lambda: paddle.gather(x, index),
+        "one_hot": lambda: functional.one_hot(index, 16),
+        "top_k": lambda: paddle.topk(x, 5),
+        "cumsum": lambda: paddle.cumsum(x, 1),
+        "binary_cross_entropy": lambda: _core.ops.bce_loss(x, y),
+        "iou_similarity": lambda: _core.ops.iou_similarity(boxes, boxes),
+        "yolo_box": lambda: _core.ops.yolo_box(feature, sizes, **heads),
+    }
     return {
+        **written,
         "add": lambda: x + y,
         "relu": lambda: functional.relu(x),
         "softmax": lambda: functional.softmax(x),

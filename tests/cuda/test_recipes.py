@@ -9,6 +9,7 @@ import paddle
 import pytest
 from agreement import CASES, Watch, compare, related
 from paddle import _core, _cuda
+from paddle._cuda import recipe
 from paddle._cuda.families import FAMILY, RECORDED
 from shim import DriverMachine
 
@@ -230,6 +231,27 @@ def test_errors_of_the_driver_are_named(driver, monkeypatch):
     x + x
     with pytest.raises(OSError, match="cuCtxPushCurrent failed with the CUDA error 201"):
         x + x
+
+
+def test_temporary_values_share_memory():
+    """Those whose last use is before the first use of another one; results have memory of their own."""
+    use = lambda *buffers: (1, None, (1, 1, 1), 32, 0, [(0, 0, 0), *((1, b, 4) for b in buffers)])  # noqa: E731
+    steps = [use(0), use(0, 1), use(1, 2), use(2, 3), use(3, 5)]
+    result = (0, 0, 0, 5, "float32", [2])
+    made, sizes, results = recipe._sharing(steps, [64, 32, 100, 16, 77, 8], [result])
+    assert sizes == [8, 100, 32] and results == [(0, 0, 0, 0, "float32", [2])]
+    assert [[b for kind, b, _ in s[-1] if kind] for s in made] == [[1], [1, 2], [2, 1], [1, 2], [2, 0]]
+    assert all(s[-1][0] == (0, 0, 0) and s[-1][1][2] == 4 for s in made)
+
+
+def test_a_recording_that_holds_too_much_is_given_up(driver, monkeypatch):
+    from paddle._cuda.arrays import call
+
+    monkeypatch.setattr(call, "_MOST", -(1 << 20))
+    x = on_device(np.ones((2, 3), "float32"))
+    for _ in range(2):
+        assert (x > x).numpy().tolist() == [[False] * 3] * 2
+    assert driver.started == []
 
 
 REPLAYED = sorted(op for op in CASES if related(op) & RECORDED)

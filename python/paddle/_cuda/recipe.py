@@ -36,10 +36,47 @@ def recipe(call: Call, made: dict) -> tuple | None:
                 steps.append((kernel, of, sizes, block, 0, given))
             else:
                 steps.append((call.machine.pointer(of, kernel), None, sizes, block, 0, given))
-        results = [places.results(i, made.get(slot)) for i, slot in enumerate(call.wanted)]
-        return steps, [a.nbytes for a in call.allocated], [r for of_slot in results for r in of_slot]
+        results = [r for i, slot in enumerate(call.wanted) for r in places.results(i, made.get(slot))]
+        return _sharing(steps, [a.nbytes for a in call.allocated], results)
     except _Unknown:
         return None
+
+
+def _sharing(steps: list[tuple], sizes: list[int], results: list[tuple]) -> tuple:
+    """The recipe with temporary values that are not needed at the same step in the same memory. A result has memory of
+    its own; a buffer that no step uses has none."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for number, step in enumerate(steps):
+        for kind, index, _ in step[-1]:
+            if kind == _BUFFER:
+                first.setdefault(index, number)
+                last[index] = number
+    own = {r[3] for r in results if not r[2]}
+    shared: list[int] = []
+    to: dict[int, int] = {}
+    for index in sorted(own):
+        to[index] = len(shared)
+        shared.append(sizes[index])
+    #: (last step, buffer) of the temporary values
+    used: list[list[int]] = []
+    for index in sorted(first.keys() - own, key=first.__getitem__):
+        free = [u for u in used if u[0] < first[index]]
+        # The smallest that is large enough, else the largest, which grows.
+        fits = [u for u in free if shared[u[1]] >= sizes[index]]
+        found = min(fits, key=lambda u: shared[u[1]]) if fits else max(free, key=lambda u: shared[u[1]], default=None)
+        if found is None:
+            used.append(found := [0, len(shared)])
+            shared.append(0)
+        found[0] = last[index]
+        shared[found[1]] = max(shared[found[1]], sizes[index])
+        to[index] = found[1]
+
+    def moved(arg: tuple[int, int, int]) -> tuple[int, int, int]:
+        return (_BUFFER, to[arg[1]], arg[2]) if arg[0] == _BUFFER else arg
+
+    steps = [(*step[:-1], [moved(arg) for arg in step[-1]]) for step in steps]
+    return steps, shared, [r if r[2] else (*r[:3], to[r[3]], *r[4:]) for r in results]
 
 
 class _Places:

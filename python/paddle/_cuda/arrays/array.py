@@ -17,7 +17,7 @@ RANK = 6
 
 
 class Lacking(Exception):
-    """What is asked for is no launch of these kernels: the launcher runs without a recipe."""
+    """A function or an operand that these kernels do not have: the launcher runs without a recipe."""
 
 
 def ctype(dtype: Any) -> str:

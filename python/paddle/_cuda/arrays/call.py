@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
-from ..call import Call, Declined, Each, Rows, Shape, machine_upload
+from ..call import DTYPES, Call, Declined, Each, Rows, Shape, machine_upload
 from ..halves import HALVES
 from .array import Array, Lacking, unwrapped
 from .namespace import CONSTANTS, Namespace
 
 __all__ = ["Lacking", "through_launches"]
+
+
+#: bytes of temporary values of a recording, besides four times those of its operands and results
+_MOST = 1 << 30
+
+
+def _bytes(value: Any) -> int:
+    if isinstance(value, list):
+        return sum(map(_bytes, value))
+    return 0 if isinstance(value, Shape) else getattr(value.value if isinstance(value, Rows) else value, "nbytes", 0)
+
+
+def _bytes_of(rule: tuple) -> int:
+    shape, dtype = rule
+    return max(0, math.prod(shape)) * DTYPES[dtype].itemsize if dtype in DTYPES else 0
 
 
 class _Machine:
@@ -42,6 +58,8 @@ class ArrayCall(Call):
         self.machine = _Machine(self, of.machine)
         self.xp = self.functions = Namespace(self, of.xp)
         self.wrote = False
+        #: bytes that may be allocated; all are held until the recording ends
+        self.left = _MOST + 4 * (_bytes(list(of.ins.values())) + sum(map(_bytes_of, of._rule.values())))
 
     def _wrapped(self, value: Any) -> Any:
         if value is None or isinstance(value, Shape):
@@ -55,6 +73,9 @@ class ArrayCall(Call):
     def empty(self, shape: Any, dtype: Any) -> Array:
         array = self.machine.real.xp.empty(shape, dtype)
         if self.launched is not None:
+            self.left -= array.nbytes
+            if self.left < 0:
+                raise Lacking("memory")
             self.allocated.append(array)
         return Array(self, array)
 
