@@ -3,29 +3,31 @@ transposed matrices. affine_grid and grid_sampler, whose gradient adds in a fixe
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 
 import numpy as np
 
-from .. import ids
+from .. import ids, maps
 from ..call import Call, Declined
 from ..math.gemm import product
 
 
-@functools.lru_cache(maxsize=128)
-def _matrix(size: int, out: int, ratio: float, align: bool, mode: int, method: str) -> np.ndarray:
-    """[out, in] weights, with positions in float32 and float64 where 2.0.2 has them."""
-    weights, rows = np.zeros((out, size)), np.arange(out)
-    plain = np.float32(ratio) * rows.astype(np.float32)
-    centred = np.float64(np.float32(ratio)) * (rows + 0.5) - 0.5
+def _matrix(xp, size: int, out: int, ratio: float, align: bool, mode: int, method: str):
+    """[out, in] weights in float64, by the functions `xp`; positions are float32 and float64 as in 2.0.2."""
+    rows, columns = xp.arange(out), xp.arange(size)
+    plain = rows.astype("float32") * np.float32(ratio)
+    centred = (rows + 0.5) * float(np.float32(ratio)) - 0.5
+
+    def weights(at, values):
+        """The values at the positions `at` of the rows."""
+        return xp.where(xp.clip(at, 0, size - 1).reshape(-1, 1) == columns, values.reshape(-1, 1), np.float64(0))
+
     if method == "nearest":
-        at = plain.astype(np.float64) + (0.5 if align else 0.0)
-        weights[rows, np.clip(at.astype(np.int64), 0, size - 1)] = 1
-        return weights
+        at = plain.astype("float64") + (0.5 if align else 0.0)
+        return weights(at.astype("int64"), at * 0 + 1)
     if method == "bicubic":
-        at = plain.astype(np.float64) if align else centred
-        low = np.floor(at).astype(np.int64)
+        at = plain.astype("float64") if align else centred
+        low = xp.floor(at).astype("int64")
         t, a = at - low, -0.75
 
         def near(x):
@@ -34,15 +36,14 @@ def _matrix(size: int, out: int, ratio: float, align: bool, mode: int, method: s
         def far(x):
             return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
 
-        for shift, w in ((-1, far(t + 1)), (0, near(t)), (1, near(1 - t)), (2, far(2 - t))):
-            np.add.at(weights, (rows, np.clip(low + shift, 0, size - 1)), w)
-        return weights
-    place = np.maximum(centred.astype(np.float32), np.float32(0)) if mode == 0 and not align else plain
-    low = np.clip((centred if mode == 0 and not align else plain).astype(np.int64), 0, size - 1)
-    part = (place - low.astype(np.float32)).astype(np.float64)
-    np.add.at(weights, (rows, low), 1 - part)
-    np.add.at(weights, (rows, np.minimum(low + 1, size - 1)), part)
-    return weights
+        parts = ((-1, far(t + 1)), (0, near(t)), (1, near(1 - t)), (2, far(2 - t)))
+        first, *others = (weights(low + shift, w) for shift, w in parts)
+        return sum(others, first)
+    half = mode == 0 and not align
+    place = xp.maximum(centred.astype("float32"), np.float32(0)) if half else plain
+    low = xp.clip((centred if half else plain).astype("int64"), 0, size - 1)
+    part = (place - low.astype("float32")).astype("float64")
+    return weights(low, 1 - part) + weights(low + 1, part)
 
 
 class _Resize:
@@ -81,17 +82,12 @@ class _Resize:
         return x
 
 
-_held: dict = {}
-
-
-def _device(call: Call, key, dtype):
-    """The matrix on the device; kept, so that a network uploads its matrices once."""
-    key = (id(call.machine), key, dtype.name)
-    if key not in _held:
-        if len(_held) >= 128:
-            _held.clear()
-        _held[key] = call.xp.asarray(_matrix(*key[1]).astype(dtype))
-    return _held[key]
+def _device(call: Call, key: tuple, dtype):
+    """The matrix on the device: made by launches, or uploaded once."""
+    if call.launched is not None:
+        return _matrix(call.xp, *key).astype(dtype)
+    ((_, matrix),) = maps.on_device(call, ("resize", *key, dtype.name), lambda: (_matrix(np, *key).astype(dtype),))
+    return matrix
 
 
 def _resize(call: Call) -> dict:
