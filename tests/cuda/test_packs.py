@@ -115,3 +115,13 @@ def test_rows_are_read_once_where_they_fit(shim):
     shim.forget()
     paddle.nn.functional.softmax(placed(values(2, 9000).astype("float32"), 0))
     assert shim.started == ["softmax<float, false>"]
+
+
+@pytest.mark.parametrize("rows, n, kernel", [(70, 64, "8, 32"), (70, 400, "16, 32"), (17, 4096, "16, 0")])
+def test_gradients_of_layer_norm_are_one_pass(rows, n, kernel, shim):
+    x, dy, scale = (placed(values(*shape).astype("float32"), 0) for shape in ((rows, n), (rows, n), (n,)))
+    mean, variance = (placed(values(rows).astype("float32") ** 2, 0) for _ in range(2))
+    shim.forget()
+    _core.ops.layer_norm_grad(x, mean, variance, scale, scale, dy, begin_norm_axis=1, epsilon=1e-5)
+    assert shim.started[0] == f"layer_norm_grad_rows<float, float, float, {kernel}>"
+    assert not [k for k in shim.started if "dparams" in k or "dx" in k]
