@@ -110,6 +110,7 @@ def test_metadata():
     assert project["project"]["name"] == "oar-paddle"
     for name in project["project"]["license-files"]:
         assert (ROOT / name).is_file()
+    assert {"keywords", "classifiers", "urls", "license"} <= set(project["project"])
     cargo = tomllib.loads((ROOT / "Cargo.toml").read_text())
     assert (
         project["project"]["version"] == cargo["workspace"]["package"]["version"] == dict(_core.build_info)["version"]

@@ -1,25 +1,41 @@
-"""Serves mutated copies of a model: each must run or raise; prints a line before each, so that a crash names its seed.
+"""Runs mutated copies of a model: each must run or raise; prints a line before each, so that a crash names its seed.
 
-Usage: mutate_child.py FOLDER FIRST COUNT, with FOLDER/model.pdmodel and FOLDER/model.pdiparams.
+Usage: mutate_child.py KIND FIRST COUNT, with a kind of `mutable_models.KINDS`.
 """
 
 from __future__ import annotations
 
+import os
 import random
+import resource
+import signal
 import sys
+import tempfile
 import time
+import warnings
+from typing import Any
 
-import numpy as np
 import paddle
-from paddle.inference import Config, create_predictor
+from mutable_models import KINDS, read
 
-LIMIT = 20.0
+#: Seconds until a run is interrupted (a loop whose condition was mutated has no end), and after which it hangs.
+PATIENCE, LIMIT = 5.0, 20.0
+#: Bytes of address space: a mutated size must not exhaust the machine.
+SPACE = 8 << 30
+
+
+class Interrupted(Exception):
+    pass
+
+
+def interrupt(*_: Any) -> None:
+    raise Interrupted("interrupted")
 
 
 def mutated(data: bytes, r: random.Random) -> bytes:
     """One to four changes: flipped bits, other bytes, cut, doubled or removed parts."""
     out = bytearray(data)
-    for _ in range(r.randint(1, 4)):
+    for _ in range(r.choice((1, 1, 1, 2, 4))):
         if not out:
             break
         at, kind = r.randrange(len(out)), r.randrange(6)
@@ -39,42 +55,60 @@ def mutated(data: bytes, r: random.Random) -> bytes:
     return bytes(out)
 
 
-def main(folder: str, first: int, count: int) -> None:
+def changed(files: dict[str, bytes], r: random.Random) -> dict[str, bytes]:
+    """The files, with the model mutated in most cases and parameters in some."""
+    model = next(name for name in files if name in ("__model__", "model.pdmodel"))
+    chosen = [model] if r.random() < 0.8 else []
+    if not chosen or r.random() < 0.2:
+        chosen.append(r.choice([name for name in files if name != model]))
+    return {name: mutated(data, r) if name in chosen else data for name, data in files.items()}
+
+
+def main(kind: str, first: int, count: int) -> None:
     paddle.enable_static()
-    with open(folder + "/model.pdmodel", "rb") as file:
-        model = file.read()
-    with open(folder + "/model.pdiparams", "rb") as file:
-        params = file.read()
-    ran = raised = 0
+    warnings.simplefilter("ignore")
+    signal.signal(signal.SIGALRM, interrupt)
+    work = tempfile.mkdtemp()
+    os.mkdir(work + "/whole")
+    os.mkdir(work + "/mutated")
+    save, run = KINDS[kind]
+    save(work + "/whole")
+    whole = read(work + "/whole")
+    run(work + "/whole", whole, True)
+    resource.setrlimit(resource.RLIMIT_AS, (SPACE, SPACE))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    ran = raised = interrupted = 0
     slowest = (0.0, -1)
     for seed in range(first, first + count):
-        print(f"seed {seed}", flush=True)
+        print(f"{kind} seed {seed}", flush=True)
         r = random.Random(seed)
-        content = mutated(model, r) if r.random() < 0.8 else model
-        values = params if content is not model and r.random() < 0.8 else mutated(params, r)
+        files = changed(whole, r)
+        for name, data in files.items():
+            with open(f"{work}/mutated/{name}", "wb") as file:
+                file.write(data)
         start = time.monotonic()
+        signal.setitimer(signal.ITIMER_REAL, PATIENCE)
         try:
-            config = Config()
-            config.set_model_buffer(content, len(content), values, len(values))
-            config.switch_ir_optim(r.random() < 0.8)
-            predictor = create_predictor(config)
-            for name in predictor.get_input_names():
-                declared = predictor._session.model.inputs[name]
-                shape = [2 if d < 0 else min(d, 64) for d in declared.shape]
-                predictor.get_input_handle(name).copy_from_cpu(np.zeros(shape, "float32"))
-            predictor.run()
-            for name in predictor.get_output_names():
-                predictor.get_output_handle(name).copy_to_cpu()
+            run(work + "/mutated", files, r.random() < 0.8)
             ran += 1
+        except Interrupted:
+            interrupted += 1
         except Exception as error:  # noqa: BLE001 -- any exception is a valid answer; a crash or a hang is not
             raised += 1
-            if not str(error):
-                raise AssertionError(f"seed {seed}: {type(error)} says nothing") from error
+            if not str(error) and not isinstance(error, MemoryError):
+                raise AssertionError(f"{kind} seed {seed}: {type(error)} says nothing") from error
+            if "internal error" in str(error):
+                raise AssertionError(f"{kind} seed {seed}: {error}") from error
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
         took = time.monotonic() - start
         slowest = max(slowest, (took, seed))
         if took > LIMIT:
-            raise AssertionError(f"seed {seed} took {took:.1f} s")
-    print(f"ran {ran} raised {raised} slowest {slowest[0]:.2f} s (seed {slowest[1]})", flush=True)
+            raise AssertionError(f"{kind} seed {seed} took {took:.1f} s")
+    print(
+        f"ran {ran} raised {raised} interrupted {interrupted} slowest {slowest[0]:.2f} s (seed {slowest[1]})",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":
