@@ -310,3 +310,19 @@ def test_memory_stays_flat_over_random_sizes(prefix):
     predictor.clear_intermediate_tensor()
     with pytest.raises(RuntimeError, match="before the first run"):
         predictor.get_output_handle(predictor.get_output_names()[0]).copy_to_cpu()
+
+
+def test_a_changed_shape_is_checked_again(export):
+    prefix = export(lambda x: fc(x, 5), ([None, 8], "float32"))
+    predictor = predictor_of(prefix)
+    handle = predictor.get_input_handle(predictor.get_input_names()[0])
+    for rows in (1, 1, 2):
+        handle.copy_from_cpu(np.ones((rows, 8), "float32"))
+        assert predictor.run()
+    for wrong in (np.ones((1, 8), "float64"), np.ones((1, 7), "float32"), np.ones((1, 8, 1), "float32")):
+        for _ in range(2):
+            handle.copy_from_cpu(wrong)
+            with pytest.raises(ValueError, match="input"):
+                predictor.run()
+    handle.copy_from_cpu(np.ones((2, 8), "float32"))
+    assert predictor.run()

@@ -16,7 +16,7 @@ __all__ = ["Tensor"]
 class Tensor:
     """An input or output of a predictor, by its name; made by `get_input_handle` and `get_output_handle`."""
 
-    __slots__ = ("_name", "_holder", "_is_input", "_shape", "_copied")
+    __slots__ = ("_name", "_holder", "_is_input", "_shape", "_copied", "_kind")
 
     def __init__(self, name: str, is_input: bool) -> None:
         self._name = name
@@ -25,6 +25,8 @@ class Tensor:
         self._holder: Any = core.LoDTensor() if is_input else None
         self._shape: list[int] | None = None
         self._copied = False
+        #: shape and type of the array that was copied; None where the value has an LoD
+        self._kind: tuple | None = None
 
     def _value(self) -> Any:
         if self._holder is None:
@@ -74,8 +76,10 @@ class Tensor:
         lod = self._holder.lod()
         self._holder = core.LoDTensor()
         self._holder.set(data)
+        self._kind = (data.shape, data.dtype)
         if lod and lod[-1][-1] == (data.shape[0] if data.ndim else 0):
             self._holder.set_lod(lod)
+            self._kind = None
         self._shape, self._copied = None, True
 
     def share_external_data(self, data: Any) -> None:
@@ -115,6 +119,7 @@ class Tensor:
         self._need_input("set_lod")
         if not self._copied:
             raise RuntimeError(f"Tensor.set_lod: input '{self._name}' has no value yet: call copy_from_cpu before")
+        self._kind = None
         self._holder.set_lod([list(map(int, level)) for level in x])
 
     def lod(self) -> list[list[int]]:

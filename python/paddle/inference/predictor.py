@@ -30,6 +30,8 @@ class Session:
         self.native = core.Executor(None)
         self.inputs = {name: Tensor(name, True) for name in self.model.feed_names}
         self.outputs = {name: Tensor(name, False) for name in self.model.fetch_names}
+        #: shapes and types of the inputs, which the model declares, of the last run
+        self._kinds: list = []
         if config._profile:
             profiler.start_profiler("CPU")
             weakref.finalize(self, profiler.stop_profiler, "total", "profile.log")
@@ -52,22 +54,35 @@ class Session:
         Raises:
             RuntimeError: when an input is not set. ValueError: for an input of another type or shape.
         """
-        model = self.model
-        tensors = []
-        for name, handle in self.inputs.items():
+        handles = self.inputs.values()
+        for handle in handles:
             if not handle._copied:
-                raise RuntimeError(f"Predictor.run: input '{name}' is not set; the inputs are {model.feed_names}")
-            tensors.append(handle._holder)
-        self._store(self.compute(tensors))
+                raise RuntimeError(
+                    f"Predictor.run: input '{handle._name}' is not set; the inputs are {self.model.feed_names}"
+                )
+        kinds = [handle._kind for handle in handles]
+        tensors = [handle._holder for handle in handles]
+        problem = None
+        if kinds != self._kinds or None in kinds:
+            problem = self._check(tensors)
+            self._kinds = [] if problem else kinds
+        self._store(self._run(tensors, problem))
 
     def compute(self, tensors: list) -> list:
         """The outputs as LoDTensors, from LoDTensors in the order of the inputs."""
-        model = self.model
-        problem = None
+        return self._run(tensors, self._check(tensors))
+
+    def _check(self, tensors: list) -> str | None:
+        """What is wrong with the sizes of the inputs, if the run fails; ValueError for another type or rank."""
+        model, problem = self.model, None
         for name, tensor in zip(model.feed_names, tensors, strict=True):
             reader = model.readers.get(name, "nothing")
             found = model.inputs[name].check(tensor.shape(), tensor._dtype(), bool(tensor.lod()), reader)
             problem = problem or found
+        return problem
+
+    def _run(self, tensors: list, problem: str | None) -> list:
+        model = self.model
         try:
             return self.native.run(
                 model.desc, self.scope, model.feed_names, tensors, model.fetch_names, None, 0, self.config._threads
