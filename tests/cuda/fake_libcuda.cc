@@ -15,7 +15,7 @@ static std::atomic<int> launches{0}, blocks{0}, uploads{0};
 static thread_local int contexts = 0;
 typedef std::vector<std::function<int()>> Graph;
 static std::atomic<Graph*> capturing{nullptr};
-static std::atomic<int> graphs{0}, graph_starts{0};
+static std::atomic<int> graphs{0}, graph_starts{0}, graph_nodes{0};
 
 static bool is_ready(void* stream) { return contexts && stream == (void*)7; }
 
@@ -33,6 +33,7 @@ int fake_launches() { return launches; }
 int fake_blocks() { return blocks; }
 int fake_graphs() { return graphs; }
 int fake_graph_starts() { return graph_starts; }
+int fake_graph_nodes() { return graph_nodes; }
 // Fake libraries give their work to a graph that is being captured; false: there is none.
 bool fake_keep(void (*work)(void*), void* data) {
     if (!capturing) return false;
@@ -107,6 +108,7 @@ int cuGraphInstantiateWithFlags(Graph** instance, Graph* graph, unsigned long lo
 int cuGraphLaunch(Graph* instance, void* stream) {
     if (!is_ready(stream) || capturing) return 1;
     graph_starts++;
+    graph_nodes += (int)instance->size();
     for (auto& node : *instance)
         if (int code = node()) return code;
     return 0;

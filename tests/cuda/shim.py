@@ -90,6 +90,11 @@ class FakeDriver:
     def graph_starts(self) -> int:
         return self.library.fake_graph_starts()
 
+    @property
+    def graph_nodes(self) -> int:
+        """The nodes of all graphs that were started."""
+        return self.library.fake_graph_nodes()
+
 
 class HostMachine:
     """A machine whose device memory is numpy's."""
@@ -273,6 +278,7 @@ class DriverMachine(ShimMachine):
     def driver(self) -> tuple[str, int, int]:
         return str(self.fake.path), self.fake.CONTEXT, self.fake.STREAM
 
+    @functools.cache  # noqa: B019
     def pointer(self, unit, kernel: str) -> int:
         return self.fake.function(*self._found(unit, kernel))
 

@@ -360,6 +360,37 @@ def test_training_with_dropout_and_a_schedule_is_pieces(driver):
     np.testing.assert_allclose(kept, plain, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "optimizer, launches",
+    [
+        (lambda: paddle.optimizer.SGD(0.1), 1),
+        (lambda: paddle.optimizer.Momentum(0.1, 0.9, use_nesterov=True), 1),
+        (lambda: paddle.optimizer.Adam(0.01), 2),
+    ],
+)
+def test_all_parameters_are_updated_by_one_launch(optimizer, launches, driver, monkeypatch):
+    def build():
+        x, label = paddle.static.data("x", [None, 6]), paddle.static.data("t", [None, 1], "int64")
+        h = x
+        for width in (8, 5, 70, 3):
+            h = paddle.static.nn.fc(h, width, activation="tanh")
+        return paddle.mean(paddle.nn.functional.cross_entropy(h, label)), optimizer(), (6,)
+
+    def run():
+        _cuda.use(driver)
+        nodes = driver.fake.graph_nodes
+        return losses(build, paddle.CUDAPlace(0), steps=6), (driver.fake.graph_nodes - nodes) / 3
+
+    monkeypatch.setattr("paddle._cuda.optim.multi._OPERANDS", {})
+    want, each = run()
+    monkeypatch.undo()
+    got, all_at_once = run()
+    # Of 8 parameters; three of six runs are graphs.
+    assert each - all_at_once == 7 * launches
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+    np.testing.assert_allclose(got, losses(build, paddle.CPUPlace(), steps=6), rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("mode, direction", [("LSTM", "forward"), ("GRU", "bidirect")])
 def test_a_long_recipe_is_a_graph_from_its_second_replay_on(mode, direction, driver):
     paddle.disable_static()

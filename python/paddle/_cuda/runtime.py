@@ -12,6 +12,7 @@ import numpy as np
 
 from . import recipe, sticky, strided
 from .call import DTYPES, NAMES, Call, Declined, Each, Rows, Shape
+from .optim import multi, optimizer
 
 #: recipes of an operator: of operands without and with a LoD
 _MOST_KEYS, _MOST_LODS = 512, 64
@@ -26,6 +27,8 @@ class Runtime:
         self.launchers, self.recorded = set(launchers), set(recorded)
         self.graphs = int(getattr(machine, "graphs", 0))
         self._view, self._root = machine.view, machine.root
+        #: kernels of optimizers that recipes start, by function
+        self._updates: dict[int, str] = {}
         #: keys that were recorded, by operator and whether they have a LoD
         self._keys: Counter = Counter()
 
@@ -55,6 +58,12 @@ class Runtime:
         with self.machine.on(device):
             results = self._run(op, device, ins, attrs, wanted, writable, rule, lods, recorded)
         return results, recorded[0] if recorded else None
+
+    def together(self, device: int, steps: list) -> tuple | None:
+        """Kept launches with updates of adjacent parameters as one launch (multi.py); None if there are none."""
+        if not any(function in self._updates for function, _ in steps):
+            return None
+        return multi.together(self.machine, device, self._updates, steps)
 
     def write(self, handle, host: np.ndarray) -> None:
         """Copy all bytes of `host` to the memory."""
@@ -130,6 +139,10 @@ class Runtime:
             return None
         if recorded is not None:
             recorded.append(recipe.recipe(call, made))
+            if recorded[0] is not None and op in optimizer.LAUNCHERS:
+                self._updates.update(
+                    (self.machine.pointer(of, k), k) for of, k, *_ in call.launched or () if of is optimizer.UNIT
+                )
         # An output in the memory of an input that is not written is copied.
         kept = [root for slot, root in roots if slot not in written]
         results: list[Any] = [

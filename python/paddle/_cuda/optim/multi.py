@@ -217,18 +217,19 @@ class Launcher:
             given = tuple(table if a is TABLE else a for a in args)
             self.machine.kernel(unit, kernel)((grid,), (_THREADS,), given)
 
-    def _steps(self, launches: list[tuple]) -> Any:
-        def bits(value: Any) -> int | None:
-            if value is TABLE:
-                return None
-            if isinstance(value, np.generic):
-                return int.from_bytes(value.tobytes().ljust(8, b"\0"), "little")
-            return self.machine.address(value)
+    def bits(self, table: Any, value: Any) -> Any:
+        """The bits of an argument; those of the table are given."""
+        if value is TABLE:
+            return table
+        if isinstance(value, np.generic):
+            return int.from_bytes(value.tobytes().ljust(8, b"\0"), "little")
+        return self.machine.address(value)
 
+    def _steps(self, launches: list[tuple]) -> Any:
         return core.TableSteps(
             self._driver,
             [
-                (self.machine.pointer(unit, k), grid, _THREADS, [bits(a) for a in args])
+                (self.machine.pointer(unit, k), grid, _THREADS, [self.bits(None, a) for a in args])
                 for unit, k, grid, args in launches
             ],
         )
@@ -273,3 +274,81 @@ def clip(machine: Any, table: tuple, most: float, out: int) -> None:
             return [own.over("squares_all", after=(sums,)), own.over("clip_all", own.starts, after=after)]
 
         own.run(("clip", most), launches, [*addresses, out])
+
+
+#: kernels of optimizer.py: the number of their operands, of which those named are written
+_OPERANDS = {"sgd": (3, (0,)), "momentum": (4, (0, 3)), "adam": (7, (0, 3, 4, 5, 6))}
+
+
+def together(machine: Any, device: int, kernels: dict[int, str], steps: list[tuple[int, list[int]]]) -> tuple:
+    """Launches of a graph with updates of several parameters, one after the other, as one launch over all of them.
+
+    `kernels` are instances of optimizer.py's kernels by their function; steps are (function, bits of the arguments).
+    Returns the steps to start (the number of a given one, or function, blocks, threads and arguments), and what holds
+    the memory that they read.
+    """
+    found: list = []
+    held: list = []
+    at = 0
+    with machine.on(device):
+        while at < len(steps):
+            end, alike = _alike(kernels, steps, at)
+            if len(alike) > 1:
+                launches, keep = _over(machine, device, kernels[steps[at][0]], alike)
+                found += launches
+                held += keep
+            else:
+                found += range(at, end)
+            at = end
+    return found, held
+
+
+def _alike(kernels: dict[int, str], steps: list, at: int) -> tuple[int, list[list[int]]]:
+    """The end of the steps from `at` on that one launch may replace, and the arguments of the updates among them."""
+    first = kernels.get(steps[at][0], "")
+    op = first.split("<")[0]
+    if op not in _OPERANDS:
+        return at + 1, []
+    operands, writes = _OPERANDS[op]
+    powers, numbers = first.replace("adam<", "adam_powers<"), steps[at][1][operands:-1]
+    alike: list[list[int]] = []
+    written: set[int] = set()
+    read: set[int] = set()
+    while at < len(steps) and kernels.get(steps[at][0]) == first:
+        args = steps[at][1]
+        own = {args[i] for i in writes}
+        others = set(args[:operands]) - own
+        if args[operands:-1] != numbers or own & (written | read) or others & written:
+            break
+        follows = op != "adam" or _is_powers(kernels, steps, at + 1, powers, [*args[5:7], *numbers[:2]])
+        if not follows:
+            break
+        written |= own
+        read |= others
+        alike.append(args)
+        at += 2 if op == "adam" else 1
+    return (at, alike) if alike else (at + 1, [])
+
+
+def _is_powers(kernels: dict[int, str], steps: list, at: int, name: str, args: list[int]) -> bool:
+    return at < len(steps) and kernels.get(steps[at][0]) == name and steps[at][1] == args
+
+
+def _over(machine: Any, device: int, kernel: str, alike: list[list[int]]) -> tuple[list[tuple], list]:
+    """The launches over the tensors of several updates."""
+    op, t = kernel.rstrip(">").split("<")
+    operands, _ = _OPERANDS[op]
+    dtype = next(name for name, c in REALS.items() if c == t)
+    own = Launcher(machine, dtype, [args[-1] for args in alike])
+    table = own._uploaded(np.asarray([args[i] for i in range(operands) for args in alike], np.int64))
+    numbers = [np.uint64(bits) for bits in alike[0][operands:-1]]
+    by = (own.factors(None),) if op == "adam" else ()
+    launches = [own.over(f"{op}_all", *by, after=tuple(numbers))]
+    if op == "adam":
+        counts = np.int64(own.count), *numbers[:2]
+        launches.append(own.launch("adam_all_powers", -(-own.count // _THREADS), TABLE, *counts))
+    bits = functools.partial(own.bits, machine.address(table))
+    return [(machine.pointer(u, k), grid, _THREADS, [bits(a) for a in args]) for u, k, grid, args in launches], [
+        own,
+        table,
+    ]

@@ -3,8 +3,9 @@
 //! are known (`recipe`) run without Python, in memory of the driver's pool.
 
 use super::driver::{is_of_graphs, Block, DeviceBlock, Driver};
-use super::graph;
+use super::graph::{self, Kept};
 use super::recipe::{self, Recipe, Recipes};
+use super::together::Joined;
 use crate::error::wrap;
 use crate::error::OrRaise;
 use crate::ops::attrs::to_py;
@@ -231,6 +232,18 @@ impl PyBackend {
         })
     }
 
+    /// Kept steps, with updates of adjacent parameters in one launch.
+    fn together(&self, device: i32, steps: Vec<Kept>) -> Result<Vec<Kept>> {
+        let joined = self.attached(|_, runtime| {
+            let launched: Vec<_> = steps.iter().map(Kept::launched).collect();
+            Joined::from_python(&runtime.call_method1("together", (device, launched))?)
+        })?;
+        Ok(match joined {
+            Some(joined) => joined.of(steps),
+            None => steps,
+        })
+    }
+
     fn set_results(&self, call: &mut DeviceCall, result: &Bound<'_, PyAny>) -> PyResult<()> {
         for (slot, made) in result.try_iter()?.enumerate() {
             let made = made?;
@@ -396,7 +409,7 @@ impl Backend for PyBackend {
 
     fn keep_started(&self, device: i32) -> Result<bool> {
         let Some(driver) = self.driver(device)?.filter(|_| self.graphs > 1) else { return Ok(false) };
-        Ok(graph::keep(driver))
+        Ok(graph::keep(driver, device))
     }
 
     fn kept(&self) -> Option<usize> {
@@ -404,7 +417,7 @@ impl Backend for PyBackend {
     }
 
     fn captured(&self, parts: &[Range<usize>]) -> Result<Vec<Arc<dyn Graph>>> {
-        crate::gil::attached(|_| graph::captured(parts)).or_else(|e| {
+        crate::gil::attached(|_| graph::captured(parts, &|device, steps| self.together(device, steps))).or_else(|e| {
             self.attached(|_, runtime| runtime.call_method1("lacks_graph", (e.to_string(),)).map(|_| Vec::new()))
         })
     }

@@ -20,10 +20,16 @@ static BYTES: AtomicUsize = AtomicUsize::new(0);
 /// The bits of the arguments of a step.
 pub type Values = SmallVec<[u64; 24]>;
 
-/// A recipe, as graphs start it.
-pub trait Replayed: Send + Sync {
+/// Steps that graphs start.
+pub trait Started: Send + Sync {
     /// Starts a step with the bits of its arguments. Call it within the context.
     fn start(&self, number: usize, values: &mut Values, driver: &Driver) -> Result<()>;
+    /// The kernel of a step; 0 for a function of a library.
+    fn function(&self, number: usize) -> usize;
+}
+
+/// A recipe, as graphs start it.
+pub trait Replayed: Started {
     /// Starts all steps with operands (slot, position in it) and buffers at these addresses. Call it within the context.
     fn start_all(&self, driver: &Driver, input: &dyn Fn(u32, u32) -> u64, buffer: &dyn Fn(usize) -> u64) -> Result<()>;
     /// The operands that steps read: slot, position in it, bytes.
@@ -42,8 +48,8 @@ pub fn address(call: &DeviceCall, slot: u32, at: u32) -> Result<u64> {
 }
 
 /// A step that was started.
-struct Kept {
-    recipe: Arc<dyn Replayed>,
+pub struct Kept {
+    recipe: Arc<dyn Started>,
     number: usize,
     values: Values,
     /// The arguments that are drawn anew each time.
@@ -53,6 +59,15 @@ struct Kept {
 pub type Drawn = SmallVec<[usize; 2]>;
 
 impl Kept {
+    pub fn new(recipe: Arc<dyn Started>, number: usize, values: Values) -> Kept {
+        Kept { recipe, number, values, drawn: Drawn::new() }
+    }
+
+    /// The kernel, and the bits of its arguments.
+    pub fn launched(&self) -> (usize, &[u64]) {
+        (self.recipe.function(self.number), &self.values)
+    }
+
     fn start(&self, driver: &Driver) -> Result<()> {
         let mut values = self.values.clone();
         for &i in &self.drawn {
@@ -62,8 +77,9 @@ impl Kept {
     }
 }
 
-struct Started {
+struct Keeping {
     driver: Arc<Driver>,
+    device: i32,
     arena: Arc<Arena>,
     steps: Vec<Kept>,
     /// Since `whole` was called something happened that a graph does not repeat.
@@ -71,17 +87,17 @@ struct Started {
 }
 
 thread_local! {
-    static STARTED: RefCell<Option<Started>> = const { RefCell::new(None) };
+    static STARTED: RefCell<Option<Keeping>> = const { RefCell::new(None) };
 }
 
 /// Keeps what this thread starts on a device from now on; false if it does so already.
-pub fn keep(driver: Arc<Driver>) -> bool {
+pub fn keep(driver: Arc<Driver>, device: i32) -> bool {
     if is_on() {
         return false;
     }
     let arena = Arena::new(driver.clone());
     Arena::serve(Some(arena.clone()));
-    STARTED.replace(Some(Started { driver, arena, steps: Vec::new(), is_broken: false }));
+    STARTED.replace(Some(Keeping { driver, device, arena, steps: Vec::new(), is_broken: false }));
     true
 }
 
@@ -89,7 +105,7 @@ pub fn is_on() -> bool {
     STARTED.with_borrow(Option::is_some)
 }
 
-pub fn step(recipe: Arc<dyn Replayed>, number: usize, values: &Values, drawn: Drawn) {
+pub fn step(recipe: Arc<dyn Started>, number: usize, values: &Values, drawn: Drawn) {
     STARTED.with_borrow_mut(|s| {
         if let Some(s) = s {
             s.steps.push(Kept { recipe, number, values: values.clone(), drawn });
@@ -117,10 +133,13 @@ pub fn kept() -> Option<usize> {
 /// Steps of a graph that is worth one: fewer are started one by one.
 const SHORT: usize = 3;
 
-/// Ends `keep`: each range of the steps as a graph.
-pub fn captured(parts: &[Range<usize>]) -> Result<Vec<Arc<dyn Graph>>> {
+/// Steps of a device in fewer launches.
+pub type Join<'a> = &'a dyn Fn(i32, Vec<Kept>) -> Result<Vec<Kept>>;
+
+/// Ends `keep`: each range of the steps as a graph, of what `join` makes of them.
+pub fn captured(parts: &[Range<usize>], join: Join) -> Result<Vec<Arc<dyn Graph>>> {
     Arena::serve(None);
-    let Some(Started { driver, arena, steps, .. }) = STARTED.take() else { return Ok(Vec::new()) };
+    let Some(Keeping { driver, device, arena, steps, .. }) = STARTED.take() else { return Ok(Vec::new()) };
     let mut steps = steps.into_iter().enumerate().peekable();
     let mut graphs: Vec<Arc<dyn Graph>> = Vec::new();
     for part in parts {
@@ -129,7 +148,7 @@ pub fn captured(parts: &[Range<usize>]) -> Result<Vec<Arc<dyn Graph>>> {
         while let Some((_, step)) = steps.next_if(|(i, _)| *i < part.end) {
             own.push(step);
         }
-        graphs.push(Arc::new(Instance::new(&driver, &arena, own)?));
+        graphs.push(Arc::new(Instance::new(&driver, &arena, own, &|steps| join(device, steps))?));
     }
     Ok(graphs)
 }
@@ -143,23 +162,31 @@ enum Piece {
 struct Instance {
     driver: Arc<Driver>,
     pieces: Vec<Piece>,
+    /// What graphs start, and with it the memory that its kernels read.
+    started: Vec<Arc<dyn Started>>,
     /// The memory of results and temporary values.
     _arena: Arc<Arena>,
 }
 
 impl Instance {
-    fn new(driver: &Arc<Driver>, arena: &Arc<Arena>, steps: Vec<Kept>) -> Result<Instance> {
-        let mut made = Instance { driver: driver.clone(), pieces: Vec::new(), _arena: arena.clone() };
+    fn new(
+        driver: &Arc<Driver>,
+        arena: &Arc<Arena>,
+        steps: Vec<Kept>,
+        join: &dyn Fn(Vec<Kept>) -> Result<Vec<Kept>>,
+    ) -> Result<Instance> {
+        let mut made =
+            Instance { driver: driver.clone(), pieces: Vec::new(), started: Vec::new(), _arena: arena.clone() };
         let mut fixed = Vec::new();
         for step in steps {
             if step.drawn.is_empty() {
                 fixed.push(step);
                 continue;
             }
-            made.add(std::mem::take(&mut fixed))?;
+            made.add(join(std::mem::take(&mut fixed))?)?;
             made.add_steps(vec![step]);
         }
-        made.add(fixed)?;
+        made.add(join(fixed)?)?;
         Ok(made)
     }
 
@@ -178,6 +205,7 @@ impl Instance {
                 let driver = self.driver.clone();
                 let graph = driver.capture(&mut || steps.iter().try_for_each(|step| step.start(&driver)))?;
                 self.pieces.push(Piece::Graph(graph));
+                self.started.extend(steps.into_iter().map(|step| step.recipe));
             }
         }
         Ok(())

@@ -6,3 +6,4 @@ mod graph;
 pub mod place;
 mod recipe;
 mod table;
+mod together;

@@ -2,7 +2,7 @@
 //! data types, attributes) and replayed for later calls of the same key without Python.
 
 use super::driver::{Block, Driver, Function, Launched};
-use super::graph::{self, address, Fixed, Replayed, Values};
+use super::graph::{self, address, Fixed, Replayed, Started, Values};
 use crate::error::OrRaise;
 use oar_core::base::{DType, Result};
 use oar_core::err;
@@ -177,7 +177,7 @@ impl Recipe {
     }
 }
 
-impl Replayed for Recipe {
+impl Started for Recipe {
     fn start(&self, number: usize, values: &mut Values, driver: &Driver) -> Result<()> {
         match &self.steps[number].0 {
             Step::Kernel(at) => {
@@ -191,6 +191,15 @@ impl Replayed for Recipe {
         }
     }
 
+    fn function(&self, number: usize) -> usize {
+        match &self.steps[number].0 {
+            Step::Kernel(at) => at.function,
+            Step::Library(_) => 0,
+        }
+    }
+}
+
+impl Replayed for Recipe {
     fn operands(&self, call: &DeviceCall) -> Vec<(u32, u32, usize)> {
         let mut found: Vec<(u32, u32, usize)> = Vec::new();
         for arg in self.steps.iter().flat_map(|s| &s.1) {
