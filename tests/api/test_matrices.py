@@ -50,6 +50,7 @@ CASES = [
     ("slogdet", L.slogdet, lambda x: np.array(np.linalg.slogdet(x)), (BATCH,)),
     ("solve", L.solve, np.linalg.solve, (SQUARE, TALL[:3])),
     ("solve vector", L.solve, np.linalg.solve, (SQUARE, TALL[0])),
+    ("solve vector broadcast", L.solve, lambda x, y: np.linalg.inv(x) @ y, (BATCH, TALL[0])),
     ("solve broadcast", L.solve, lambda x, y: np.linalg.inv(x) @ y, (BATCH, TALL[:3])),
     ("triangular", L.triangular_solve, lambda x, y: np.linalg.solve(np.triu(x), y), (SQUARE, TALL[:3])),
     (

@@ -129,7 +129,10 @@ def _slogdet_grad(inputs: Any, outputs: Any, grads: Any) -> list:
 
 
 def _solve(x: np.ndarray, y: np.ndarray, *, vector: bool) -> list:
-    out = np.linalg.solve(x, y[..., None] if vector else y)
+    if vector:
+        y = y[..., None]
+    # numpy 1.26 takes an operand with one axis less than the matrices for vectors.
+    out = np.linalg.solve(x, y.reshape((1,) * (x.ndim - y.ndim) + y.shape))
     return [out[..., 0] if vector else out]
 
 
