@@ -129,6 +129,9 @@ fn matches_plain_loops() {
             let mut y = vec![f32::NAN; p.out_len()];
             max_pool(&p, &narrow, &mut y);
             assert!(y.iter().zip(&top).all(|(&a, &b)| a as f64 == b), "{p:?}");
+            avg_pool(&p, &narrow, &mut y);
+            assert!(y.iter().zip(&avg).all(|(&a, b)| (a as f64 - b).abs() < 1e-5), "{p:?}");
+            max_pool(&p, &narrow, &mut y);
             let (mut dx, dy) = (vec![f32::NAN; p.in_len()], dy.iter().map(|&v| v as f32).collect::<Vec<_>>());
             max_pool_grad(&p, &narrow, &y, &dy, &mut dx);
             assert!(dx.iter().zip(&dtop).all(|(&a, &b)| a as f64 == b), "{p:?}");

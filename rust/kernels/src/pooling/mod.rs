@@ -10,7 +10,7 @@ use crate::conv::band::{lanes, share, Band};
 use crate::conv::patches::Patches;
 use crate::gemm::operands::with_scratch;
 use crate::pool::SharedPtr;
-use crate::types::{Float, Vector};
+use crate::types::{Float, Number, Vector};
 
 /// The shape of a pooling. Two-dimensional pooling has a first axis of size 1 (kernel 1, stride 1, no padding).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,6 +133,11 @@ impl Pool {
         let copies = self.kernel[0].div_ceil(self.stride[0]);
         near && copies <= 4 && !self.adaptive && !self.channels_last && self.kernel.iter().product::<usize>() <= 49
     }
+    /// Whether windows are over planes, and their columns neighbours or every second one.
+    fn flat(&self) -> bool {
+        let is_plane = (self.in_size[0], self.out_size[0], self.kernel[0], self.pad[0]) == (1, 1, 1, 0);
+        is_plane && self.stride[2] <= 2 && !self.adaptive && !self.channels_last
+    }
     /// Calls `f(plane, out index, [windows])` for the outputs of plane `index`.
     #[inline(always)]
     pub(crate) fn each(&self, [d, h, w]: [&[Window]; 3], mut f: impl FnMut(usize, [&Window; 3])) {
@@ -196,6 +201,9 @@ fn pool<T: Float>(p: &Pool, x: &[T], y: &mut [T], max: bool) {
     if y.is_empty() {
         return;
     }
+    if p.flat() {
+        return flat_pool(p, x, y, max);
+    }
     if p.regular() {
         return regular_pool(p, x, y, max);
     }
@@ -257,6 +265,94 @@ unsafe fn row_body<V: Vector, const MAX: bool>(
 crate::by_level! {
     unsafe fn pool_row<T, const MAX: bool>(x: *const T, offsets: &[usize], n: usize, sizes: *const T, height: T,
         y: *mut T) = row_body
+}
+
+/// The windows over a plane. Those of columns `inner` lie within its rows.
+struct PlaneWindows<'a> {
+    width: usize,
+    rows: &'a [Window],
+    cols: &'a [Window],
+    inner: std::ops::Range<usize>,
+    /// Columns of an inner window.
+    kernel: usize,
+}
+
+#[inline(always)]
+unsafe fn plane_body<V: Vector, const MAX: bool, const STEP: usize>(p: &PlaneWindows, x: *const V::T, y: *mut V::T) {
+    // SAFETY: the caller's plane and outputs; windows lie within the plane.
+    unsafe {
+        for (i, h) in p.rows.iter().enumerate() {
+            let y = y.add(i * p.cols.len());
+            let height = h.counted as f64;
+            let mut j = 0;
+            while j < p.cols.len() {
+                let w = &p.cols[j];
+                let first = x.add(h.start * p.width + w.start);
+                if !p.inner.contains(&j) {
+                    let mut s = if MAX { lowest() } else { V::T::ZERO };
+                    for r in 0..h.end - h.start {
+                        for c in 0..w.end - w.start {
+                            let v = *first.add(r * p.width + c);
+                            s = if !MAX {
+                                s + v
+                            } else if s > v {
+                                s
+                            } else {
+                                v
+                            };
+                        }
+                    }
+                    *y.add(j) = if MAX { s } else { s / V::T::from_f64(height * w.counted as f64) };
+                    j += 1;
+                    continue;
+                }
+                let n = V::L.min(p.inner.end - j);
+                let mut s = if MAX { V::splat(lowest()) } else { V::zero() };
+                for r in 0..h.end - h.start {
+                    for c in 0..p.kernel {
+                        let at = first.add(r * p.width + c);
+                        let v = match (STEP, n == V::L) {
+                            (1, true) => V::load(at),
+                            (1, false) => V::load_n(at, n),
+                            (_, true) => V::load_even(at),
+                            _ => V::load_even_n(at, n),
+                        };
+                        s = if MAX { s.max(v) } else { s.add(v) };
+                    }
+                }
+                if !MAX {
+                    s = s.div(V::splat(V::T::from_f64(height * w.counted as f64)));
+                }
+                s.store_n(y.add(j), n);
+                j += n;
+            }
+        }
+    }
+}
+
+crate::by_level! {
+    unsafe fn pool_plane<T, const MAX: bool, const STEP: usize>(p: &PlaneWindows, x: *const T, y: *mut T) = plane_body
+}
+
+/// Planes: rows in place, a vector of outputs at a time; windows that reach into the padding one by one.
+fn flat_pool<T: Float>(p: &Pool, x: &[T], y: &mut [T], max: bool) {
+    let (rows, cols) = (p.windows(1), p.windows(2));
+    let (size, wide) = (p.in_size[1] * p.in_size[2], p.kernel[2] as isize);
+    let whole = |w: &Window| (w.end - w.start) as isize == wide && w.counted == wide;
+    let first = cols.iter().position(whole).unwrap_or(cols.len());
+    let inner = first..first + cols[first..].iter().take_while(|w| whole(w)).count();
+    let plane = PlaneWindows { width: p.in_size[2], rows: &rows, cols: &cols, inner, kernel: p.kernel[2] };
+    let run = match (max, p.stride[2]) {
+        (true, 1) => pool_plane::<T, true, 1>,
+        (true, _) => pool_plane::<T, true, 2>,
+        (false, 1) => pool_plane::<T, false, 1>,
+        (false, _) => pool_plane::<T, false, 2>,
+    };
+    let (out, each) = (SharedPtr(y.as_mut_ptr()), rows.len() * cols.len());
+    share(p.images * p.channels, size + each * p.kernel[1] * p.kernel[2] / 4, |n| {
+        // SAFETY: `check` has compared the slices with the shape; each plane of `y` belongs to one call.
+        unsafe { run(&plane, x[n * size..].as_ptr(), out.get().add(n * each)) }
+    });
 }
 
 /// Planes and volumes: rows of a padded copy, a vector of outputs at a time.

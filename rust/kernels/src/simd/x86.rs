@@ -22,7 +22,7 @@ static MASK64: [[i32; 8]; 5] = table();
 macro_rules! vector {
     ($name:ident, $t:ty, $raw:ty, $n:literal, $splat:ident, $load:ident, $store:ident, $fma:ident, $add:ident,
      $sub:ident, $mul:ident, $div:ident, $max:ident, $sqrt:ident,
-     $load_n:ident, $store_n:ident, $exp2i:ident, $load_between:ident $(, $even:ident)?) => {
+     $load_n:ident, $store_n:ident, $exp2i:ident, $load_between:ident $(, $even:ident, $even_n:ident)?) => {
         #[derive(Clone, Copy)]
         pub struct $name($raw);
         // SAFETY of every block below: the trait's contract gives the instruction set and valid pointers.
@@ -32,6 +32,10 @@ macro_rules! vector {
                 #[inline(always)]
                 unsafe fn load_even(p: *const $t) -> Self {
                     $name(unsafe { $even(p) })
+                }
+                #[inline(always)]
+                unsafe fn load_even_n(p: *const $t, n: usize) -> Self {
+                    $name(unsafe { $even_n(p, n) })
                 }
             )?
             type T = $t;
@@ -226,6 +230,18 @@ piece!(
 );
 piece!(
     "avx512f",
+    fn load_even_n_f32x16(p: *const f32, n: usize) -> __m512 {
+        unsafe {
+            let pick = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+            // Elements 0..2 n - 1; shifts by 64 would wrap.
+            let mask = ((1u64 << (2 * n)) - 1) >> 1;
+            let low = _mm512_maskz_loadu_ps(mask as u16, p);
+            _mm512_permutex2var_ps(low, pick, _mm512_maskz_loadu_ps((mask >> 16) as u16, p.wrapping_add(16)))
+        }
+    }
+);
+piece!(
+    "avx512f",
     fn load_between_f64x8(p: *const f64, lo: usize, hi: usize) -> __m512d {
         unsafe { _mm512_maskz_loadu_pd((((1u32 << hi) - 1) & !((1u32 << lo) - 1)) as u8, p) }
     }
@@ -267,7 +283,8 @@ vector!(
     store_n_f32x16,
     exp2i_f32x16,
     load_between_f32x16,
-    load_even_f32x16
+    load_even_f32x16,
+    load_even_n_f32x16
 );
 vector!(
     F64x8,

@@ -64,6 +64,17 @@ pub trait Vector: Copy {
         // SAFETY: no vector has more than 16 lanes.
         unsafe { Self::load(t.as_ptr()) }
     }
+    /// The first `n <= L` of them, zeros after them.
+    #[inline(always)]
+    unsafe fn load_even_n(p: *const Self::T, n: usize) -> Self {
+        let mut t = [Self::T::ZERO; 16];
+        for (i, t) in t[..n].iter_mut().enumerate() {
+            // SAFETY: the caller's.
+            *t = unsafe { *p.add(2 * i) };
+        }
+        // SAFETY: the array holds a vector.
+        unsafe { Self::load(t.as_ptr()) }
+    }
     /// `self * b + c`.
     unsafe fn fma(self, b: Self, c: Self) -> Self;
     unsafe fn add(self, b: Self) -> Self;
