@@ -3,7 +3,8 @@
 //! in both layouts. Inputs with fewer axes have leading axes of size 1.
 //!
 //! A convolution is a matrix product with the patches of an image (`patches`), direct for few output channels
-//! (`direct`), or Winograd's for 3 x 3 filters (`winograd`). An input gradient is one convolution of the output's
+//! (`direct`), or Winograd's for 3 x 3 filters (`winograd`); with filters that were packed before it runs on the matrix
+//! unit (`packed`). An input gradient is one convolution of the output's
 //! gradient per phase of the stride.
 
 pub(crate) mod band;
@@ -14,6 +15,11 @@ pub mod deformable_conv;
 pub(crate) mod depthwise;
 pub(crate) mod direct;
 pub(crate) mod dots;
+#[cfg(target_arch = "x86_64")]
+pub mod packed;
+#[cfg(not(target_arch = "x86_64"))]
+#[path = "packed_absent.rs"]
+pub mod packed;
 pub(crate) mod patches;
 pub mod row_conv;
 pub mod tree_conv;

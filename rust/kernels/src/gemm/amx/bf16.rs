@@ -39,7 +39,13 @@ pub fn suits(m: usize, n: usize, k: usize) -> bool {
     m.min(n).min(k) >= 8
         && plain > amx + 300.0 * (k * (m + n)) as f64 + 500.0 * (m * n) as f64 + 2e6
         && enabled()
-        && is_x86_feature_detected!("avx512bf16")
+        && present()
+}
+
+/// Whether the processor has the instructions that round to bf16.
+#[inline]
+pub fn present() -> bool {
+    is_x86_feature_detected!("avx512bf16")
 }
 
 /// The operands and the result of a product.

@@ -100,6 +100,33 @@ pub unsafe fn pack_pairs<const F32: bool>(
     }
 }
 
+/// The columns of 16 rows of 16 pairs.
+#[target_feature(enable = "avx512f")]
+#[inline]
+pub fn transposed(rows: &[__m512i; 16]) -> [__m512i; 16] {
+    let (mut r, mut columns) = (*rows, [_mm512_setzero_si512(); 16]);
+    for i in (0..16).step_by(2) {
+        let (a, b) = (r[i], r[i + 1]);
+        (r[i], r[i + 1]) = (_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+    }
+    for i in [0, 1, 4, 5, 8, 9, 12, 13] {
+        let (a, b) = (r[i], r[i + 2]);
+        (r[i], r[i + 2]) = (_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+    }
+    // Register 4 g + o holds column [0, 2, 1, 3][o] of each 4 x 4 block of rows 4 g ..: whole blocks move now.
+    for o in 0..4 {
+        let [a, b, c, d] = [r[o], r[4 + o], r[8 + o], r[12 + o]];
+        let (ab0, ab1) = (_mm512_shuffle_i32x4::<0x44>(a, b), _mm512_shuffle_i32x4::<0xee>(a, b));
+        let (cd0, cd1) = (_mm512_shuffle_i32x4::<0x44>(c, d), _mm512_shuffle_i32x4::<0xee>(c, d));
+        let column = [0, 2, 1, 3][o];
+        columns[column] = _mm512_shuffle_i32x4::<0x88>(ab0, cd0);
+        columns[4 + column] = _mm512_shuffle_i32x4::<0xdd>(ab0, cd0);
+        columns[8 + column] = _mm512_shuffle_i32x4::<0x88>(ab1, cd1);
+        columns[12 + column] = _mm512_shuffle_i32x4::<0xdd>(ab1, cd1);
+    }
+    columns
+}
+
 /// Transposes the 16 x 16 pairs of each tile of a panel of `steps` steps: rows of A become pairs of rows of B, and back.
 ///
 /// # Safety
@@ -110,32 +137,9 @@ pub unsafe fn turn(panel: *mut u8, steps: usize) {
         let tile = panel.wrapping_add(t * TILE).cast::<__m512i>();
         // SAFETY: the caller's panel.
         unsafe {
-            let mut r: [__m512i; 16] = std::array::from_fn(|i| _mm512_loadu_si512(tile.add(i).cast()));
-            for i in (0..16).step_by(2) {
-                let (a, b) = (r[i], r[i + 1]);
-                (r[i], r[i + 1]) = (_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
-            }
-            for i in [0, 1, 4, 5, 8, 9, 12, 13] {
-                let (a, b) = (r[i], r[i + 2]);
-                (r[i], r[i + 2]) = (_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
-            }
-            // Register 4 g + o holds column [0, 2, 1, 3][o] of each 4 x 4 block of rows 4 g ..: whole blocks move now.
-            for o in 0..4 {
-                let [a, b, c, d] = [r[o], r[4 + o], r[8 + o], r[12 + o]];
-                let (ab0, ab1) = (_mm512_shuffle_i32x4::<0x44>(a, b), _mm512_shuffle_i32x4::<0xee>(a, b));
-                let (cd0, cd1) = (_mm512_shuffle_i32x4::<0x44>(c, d), _mm512_shuffle_i32x4::<0xee>(c, d));
-                let column = [0, 2, 1, 3][o];
-                for (block, v) in [
-                    _mm512_shuffle_i32x4::<0x88>(ab0, cd0),
-                    _mm512_shuffle_i32x4::<0xdd>(ab0, cd0),
-                    _mm512_shuffle_i32x4::<0x88>(ab1, cd1),
-                    _mm512_shuffle_i32x4::<0xdd>(ab1, cd1),
-                ]
-                .into_iter()
-                .enumerate()
-                {
-                    _mm512_storeu_si512(tile.add(4 * block + column).cast(), v);
-                }
+            let rows: [__m512i; 16] = std::array::from_fn(|i| _mm512_loadu_si512(tile.add(i).cast()));
+            for (i, column) in transposed(&rows).into_iter().enumerate() {
+                _mm512_storeu_si512(tile.add(i).cast(), column);
             }
         }
     }

@@ -5,11 +5,11 @@ mod absent;
 #[cfg(target_arch = "x86_64")]
 pub mod bf16;
 #[cfg(target_arch = "x86_64")]
-mod bf16_pack;
+pub(crate) mod bf16_pack;
 #[cfg(target_arch = "x86_64")]
-mod pack;
+pub(crate) mod pack;
 #[cfg(target_arch = "x86_64")]
-mod unit;
+pub(crate) mod unit;
 
 #[cfg(not(target_arch = "x86_64"))]
 pub use absent::{bf16, enable, enabled, pack_right, product, right_len, suits};

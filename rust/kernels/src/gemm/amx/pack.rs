@@ -20,7 +20,7 @@ const AHEAD: usize = 4;
 /// bits, the rest has at most 8.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
-fn parts(x: __m512) -> [__m512i; PARTS] {
+pub fn parts(x: __m512) -> [__m512i; PARTS] {
     let (half, upper) = (_mm512_set1_epi32(0x8000), _mm512_set1_epi32(0xffff_0000_u32 as i32));
     let round = |x: __m512| _mm512_and_si512(_mm512_add_epi32(_mm512_castps_si512(x), half), upper);
     let high = round(x);
@@ -80,7 +80,7 @@ impl Magnitudes {
 
 /// The same for each lane.
 #[derive(Clone, Copy)]
-struct Lanes {
+pub struct Lanes {
     largest: __m512i,
     smallest: __m512i,
     /// Bits that one of the numbers has set.
@@ -90,12 +90,12 @@ struct Lanes {
 impl Lanes {
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
-    fn new() -> Lanes {
+    pub fn new() -> Lanes {
         Lanes { largest: _mm512_setzero_si512(), smallest: _mm512_set1_epi32(-1), bits: _mm512_setzero_si512() }
     }
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
-    fn see(&mut self, x: __m512) {
+    pub fn see(&mut self, x: __m512) {
         let magnitude = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fff_ffff));
         self.largest = _mm512_max_epu32(self.largest, magnitude);
         self.bits = _mm512_or_si512(self.bits, magnitude);
@@ -104,7 +104,7 @@ impl Lanes {
     }
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
-    fn seen(self) -> Magnitudes {
+    pub fn seen(self) -> Magnitudes {
         Magnitudes {
             largest: _mm512_reduce_max_epu32(self.largest),
             smallest: _mm512_reduce_min_epu32(self.smallest),

@@ -452,7 +452,7 @@ unsafe fn small_or_zero(
 }
 
 /// Calls `f` with the unit configured for eight tiles of 16 rows of 64 bytes.
-pub(super) unsafe fn with_tiles(f: impl FnOnce()) {
+pub unsafe fn with_tiles(f: impl FnOnce()) {
     #[repr(align(64))]
     struct Layout([u8; 64]);
     let mut layout = Layout([0; 64]);
