@@ -19,6 +19,7 @@ from paddle.static.vars_io import is_persistable, load_vars
 
 from .config import AnalysisConfig
 from .graph import Graph
+from .passes.filters import pack_filters
 from .passes.panels import SLOT, pack_weights
 from .passes.registry import PASSES
 
@@ -110,7 +111,7 @@ class Model:
                 _draw(graph, len(self.applied), self.applied[-1][0] if self.applied else "model")
             elif name in PASSES:
                 self.applied.append((name, PASSES[name](graph)))
-        self.panels = pack_weights(graph)
+        self.panels = pack_weights(graph) | pack_filters(graph)
         graph.write_back()
 
     def _first_readers(self) -> dict[str, str]:

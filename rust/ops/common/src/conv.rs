@@ -2,8 +2,9 @@
 //! convolution is the input gradient of a convolution.
 
 use super::window::{channels_last, split_images, Axis, Geometry, Windows};
-use oar_core::base::{Dims, Result};
+use oar_core::base::{DType, Dims, Result};
 use oar_core::ensure;
+use oar_core::tensor::Tensor;
 use oar_kernels::conv::{self as kernel, Conv, Convolve};
 use smallvec::SmallVec;
 
@@ -236,6 +237,26 @@ impl ConvPlan {
         if let Some(bias) = bias {
             kernel::add_bias(&self.conv, self.channels(), bias, y);
         }
+    }
+
+    /// As `forward_relu`, with `residual` (of y's shape) added before the ReLU, by the panels of the filters. Returns false,
+    /// and does nothing, where the panels are not those of this convolution or do not make it faster.
+    pub fn forward_packed(
+        &self,
+        [x, w]: [&Tensor; 2],
+        panels: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        residual: Option<&Tensor>,
+        relu: bool,
+        y: &mut Tensor,
+    ) -> Result<bool> {
+        let Some(panels) = panels.filter(|p| p.dtype() == DType::U8 && x.dtype() == DType::F32 && !self.transposed)
+        else {
+            return Ok(false);
+        };
+        let [bias, residual] = [bias, residual].map(|t| t.map(|t| t.data::<f32>()));
+        let (x, w, y) = (x.data::<f32>(), w.data::<f32>(), y.data_mut::<f32>()?);
+        Ok(kernel::packed::convolve_packed(&self.conv, x, w, panels.data::<u8>(), bias, residual, relu, y))
     }
 
     /// Computes the gradient of `x`.

@@ -35,8 +35,10 @@ attrs! {
 }
 
 slots! {
+    /// PANELS holds the filters as panels for the matrix unit, packed when a predictor loads its model.
     mod fusion {
-        INPUT "Input", FILTER "Filter", BIAS "Bias".dispensable(), RESIDUAL "ResidualData".dispensable(), CACHE "AlgoCache".dispensable()
+        INPUT "Input", FILTER "Filter", BIAS "Bias".dispensable(), RESIDUAL "ResidualData".dispensable(),
+        CACHE "AlgoCache".dispensable(), PANELS "Panels".dispensable().extra()
         => OUTPUT "Output", OUTPUTS "Outputs".duplicable().dispensable()
     }
     mod inception {
@@ -118,6 +120,30 @@ fn infer_fusion(cx: &mut ShapeContext) -> Result<()> {
     Ok(())
 }
 
+/// Computes the output from the filters themselves.
+fn unpacked(cx: &KernelContext, p: &ConvPlan, residual: Option<&Tensor>, relu: bool, out: &mut Tensor) -> Result<()> {
+    let (op, a) = (cx.op.name, cx.attrs::<FusionAttrs>());
+    let (x, w, bias) = (cx.input(fusion::INPUT)?, cx.input(fusion::FILTER)?, cx.input(fusion::BIAS)?);
+    dispatch!(x.dtype(), T in [f32, f64], {
+        let y = out.data_mut::<T>()?;
+        let fused = relu && residual.is_none();
+        p.forward_relu(x.data::<T>(), w.data::<T>(), Some(bias.data::<T>()), fused, y);
+        match residual {
+            Some(z) if relu => {
+                let relu = |y: T, z: T| if y + z > T::ZERO { y + z } else { T::ZERO };
+                update_by(y, z.data::<T>(), relu);
+            }
+            Some(z) => {
+                update_by(y, z.data::<T>(), |y, z| y + z);
+                activate(op, &a.activation, y)?;
+            }
+            None if relu => {}
+            None => activate(op, &a.activation, y)?,
+        }
+    }, other => return cx.unsupported(other));
+    Ok(())
+}
+
 fn run_fusion(cx: &mut KernelContext) -> Result<()> {
     let (op, a) = (cx.op.name, cx.attrs::<FusionAttrs>());
     let (x, w, bias) = (cx.input(fusion::INPUT)?, cx.input(fusion::FILTER)?, cx.input(fusion::BIAS)?);
@@ -137,23 +163,13 @@ fn run_fusion(cx: &mut KernelContext) -> Result<()> {
     }
     let mut out = cx.take_out(fusion::OUTPUT)?;
     let relu = a.activation == "relu";
-    dispatch!(x.dtype(), T in [f32, f64], {
-        let y = out.data_mut::<T>()?;
-        let fused = relu && residual.is_none();
-        p.forward_relu(x.data::<T>(), w.data::<T>(), Some(bias.data::<T>()), fused, y);
-        match residual {
-            Some(z) if relu => {
-                let relu = |y: T, z: T| if y + z > T::ZERO { y + z } else { T::ZERO };
-                update_by(y, z.data::<T>(), relu);
-            }
-            Some(z) => {
-                update_by(y, z.data::<T>(), |y, z| y + z);
-                activate(op, &a.activation, y)?;
-            }
-            None if relu => {}
-            None => activate(op, &a.activation, y)?,
+    if p.forward_packed([x, w], cx.opt(fusion::PANELS), Some(bias), residual, relu, &mut out)? {
+        if !relu {
+            activate(op, &a.activation, out.data_mut::<f32>()?)?;
         }
-    }, other => return cx.unsupported(other));
+    } else {
+        unpacked(cx, &p, residual, relu, &mut out)?;
+    }
     let (strides, mut first) = (strides_of(&dims), 0);
     for (i, &channels) in a.split_channels.iter().enumerate() {
         let part = [dims[0], channels as i64, dims[2], dims[3]];

@@ -213,6 +213,31 @@ impl PyLoDTensor {
         Ok(Some(PyLoDTensor(Arc::new(VarStorage::new(Value::Dense(panels))))))
     }
 
+    /// The float32 filters [filters, channels, height, width] of a convolution as panels for the matrix unit; `None` where the
+    /// processor has no such unit, it is off, or it cannot compute the convolution.
+    fn _filter_panels(
+        &self,
+        strides: [usize; 2],
+        dilations: [usize; 2],
+        bfloat16: bool,
+    ) -> PyResult<Option<PyLoDTensor>> {
+        use oar_kernels::conv::packed::{pack_filters, panels_len, FilterShape};
+        let t = self.tensor().or_raise()?;
+        let sizes: Vec<usize> = t.dims().iter().map(|&d| d as usize).collect();
+        let [filters, channels, height, width] = sizes[..] else { return Ok(None) };
+        let kernel = [height, width];
+        let shape = FilterShape { filters, channels, kernel, stride: strides, dilation: dilations, bf16: bfloat16 };
+        let len = if t.dtype() == DType::F32 { panels_len(&shape) } else { 0 };
+        if len == 0 {
+            return Ok(None);
+        }
+        let mut panels = Tensor::empty(DType::U8, &[len as i64]).or_raise()?;
+        if !pack_filters(&shape, t.data::<f32>(), panels.data_mut::<u8>().or_raise()?) {
+            return Ok(None);
+        }
+        Ok(Some(PyLoDTensor(Arc::new(VarStorage::new(Value::Dense(panels))))))
+    }
+
     fn _numel(&self) -> usize {
         self.0.lock().as_dense().map_or(0, Tensor::numel)
     }

@@ -43,15 +43,18 @@ attrs! {
 pub trait Convolves: 'static {
     /// The third input is a bias (else it is not read on the CPU).
     const BIAS: bool;
+    /// The fifth input holds packed filters.
+    const PACKED: bool;
     /// Operands of the forward pass may be rounded to bfloat16.
     fn bfloat16(&self) -> bool;
     fn convolution<'a>(&'a self, op: &'a str) -> Convolution<'a>;
 }
 
 macro_rules! convolves {
-    ($($attrs:ty, $bias:literal, |$a:ident| $transposed:expr, |$b:ident| $bf16:expr;)*) => {$(
+    ($($attrs:ty, $bias:literal, $packed:literal, |$a:ident| $transposed:expr, |$b:ident| $bf16:expr;)*) => {$(
         impl Convolves for $attrs {
             const BIAS: bool = $bias;
+            const PACKED: bool = $packed;
             fn bfloat16(&self) -> bool {
                 let $b = self;
                 $bf16
@@ -74,8 +77,8 @@ macro_rules! convolves {
 }
 
 convolves! {
-    ConvAttrs, true, |_a| None, |a| a.mkldnn_data_type == "bfloat16";
-    Conv3dAttrs, false, |_a| None, |a| a.mkldnn_data_type == "bfloat16";
-    TransposeAttrs, true, |a| Some((&a.output_size, &a.output_padding)), |_a| false;
-    Transpose3dAttrs, false, |a| Some((&a.output_size, &a.output_padding)), |_a| false;
+    ConvAttrs, true, true, |_a| None, |a| a.mkldnn_data_type == "bfloat16";
+    Conv3dAttrs, false, false, |_a| None, |a| a.mkldnn_data_type == "bfloat16";
+    TransposeAttrs, true, false, |a| Some((&a.output_size, &a.output_padding)), |_a| false;
+    Transpose3dAttrs, false, false, |a| Some((&a.output_size, &a.output_padding)), |_a| false;
 }

@@ -32,6 +32,10 @@ pub fn convolve<A: Convolves>(cx: &mut KernelContext) -> Result<()> {
             b.dims()
         );
     }
+    let panels = if A::PACKED { cx.opt(conv::PANELS) } else { None };
+    if panels.is_some() && p.forward_packed([x, w], panels, bias, None, false, cx.out(conv::OUTPUT)?)? {
+        return Ok(());
+    }
     dispatch!(x.dtype(), T in [f32, f64], {
         let out = cx.out_data::<T>(conv::OUTPUT)?;
         p.forward(x.data::<T>(), w.data::<T>(), bias.map(|b| b.data::<T>()), out);

@@ -3,7 +3,12 @@
 use oar_core::slots;
 
 slots! {
-    pub(super) mod conv { INPUT "Input", FILTER "Filter", BIAS "Bias".dispensable(), RESIDUAL "ResidualData".dispensable() => OUTPUT "Output" }
+    /// PANELS holds the filters as panels for the matrix unit, packed when a predictor loads its model.
+    pub(super) mod conv {
+        INPUT "Input", FILTER "Filter", BIAS "Bias".dispensable(), RESIDUAL "ResidualData".dispensable(),
+        PANELS "Panels".dispensable().extra()
+        => OUTPUT "Output"
+    }
     pub(super) mod conv3d { INPUT "Input", FILTER "Filter", RESIDUAL "ResidualData".dispensable() => OUTPUT "Output" }
     pub(super) mod transpose { INPUT "Input", FILTER "Filter", BIAS "Bias".dispensable() => OUTPUT "Output" }
     pub(super) mod transpose3d { INPUT "Input", FILTER "Filter" => OUTPUT "Output" }
