@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .. import strided
 from ..call import Call, Declined, ctype
-from ..units import FLOATS, REALS, Unit, grid_of, instances
+from ..math import binary
+from ..units import REALS, Unit, grid_of, instances
 
 SOURCE = r"""
 #define GEOMETRY i64 D, i64 H, i64 W, i64 od, i64 oh, i64 ow, i64 kd, i64 kh, i64 kw, i64 sd, i64 sh, i64 sw, i64 pd, \
@@ -56,38 +58,7 @@ template <typename T> __global__ void col2im(const T* col, T* x, i64 images, GEO
     }
 }
 """
-_MOVES = r"""
-// y[outer][d][h][w][inner] = x at offset (z, y, v) from there, 0 outside of x: padding and cropping.
-template <typename T> __global__ void moved(const T* x, T* y, i64 n, i64 inner, i64 D, i64 H, i64 W, i64 d, i64 h,
-                                            i64 w, i64 oz, i64 oy, i64 ov) {
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
-        i64 in = i % inner, at = i / inner, v = at % W + ov, b = at / W % H + oy, a = at / (W * H) % D + oz;
-        bool inside = a >= 0 && a < d && b >= 0 && b < h && v >= 0 && v < w;
-        T zero = narrow_to<T>::of(typename acc<T>::type(0));
-        y[i] = inside ? x[(((at / (W * H * D) * d + a) * h + b) * w + v) * inner + in] : zero;
-    }
-}
-
-// y[i][b][a][inner] = x[i][a][b][inner].
-template <typename T> __global__ void turned(const T* x, T* y, i64 n, i64 a, i64 b, i64 inner) {
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
-        i64 at = i / inner;
-        y[i] = x[((at / (a * b) * a + at % a) * b + at / a % b) * inner + i % inner];
-    }
-}
-
-// y[outer][channel][inner] += bias[channel]
-template <typename T> __global__ void biased(T* y, const T* bias, i64 n, i64 channels, i64 inner) {
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x)
-        y[i] = narrow_to<T>::of(wide(y[i]) + wide(bias[i / inner % channels]));
-}
-"""
-UNIT = Unit(
-    "patches",
-    SOURCE + _MOVES,
-    sum((instances(k, REALS) for k in ("im2col", "col2im")), ())
-    + sum((instances(k, FLOATS) for k in ("moved", "turned", "biased")), ()),
-)
+UNIT = Unit("patches", SOURCE, sum((instances(k, REALS) for k in ("im2col", "col2im")), ()))
 
 
 @dataclass(frozen=True)
@@ -163,24 +134,24 @@ def moved(call: Call, x, size: tuple[int, ...], offset: tuple[int, ...], last: b
     """Images of `size` whose element i is x's element i + `offset`, 0 outside; `last`: channels are last."""
     old = tuple(x.shape[1:-1] if last else x.shape[2:])
     shape = (x.shape[0], *size, x.shape[-1]) if last else (*x.shape[:2], *size)
-    y = call.empty(shape, x.dtype)
-    if y.size:
-        sizes = (y.size, x.shape[-1] if last else 1, *lead(size, 1), *lead(old, 1), *lead(offset, 0))
-        numbers = [np.int64(v) for v in sizes]
-        call.launch(UNIT, f"moved<{ctype(x, FLOATS)}>", grid_of(y.size), 256, x, y, *numbers)
+    outer, inner = (x.shape[0], x.shape[-1]) if last else (x.shape[0] * x.shape[1], 1)
+    inside = [range(max(0, -o), max(0, -o, min(n, m - o))) for n, m, o in zip(size, old, offset, strict=True)]
+    is_whole = all(len(r) == n for r, n in zip(inside, size, strict=True))
+    y = call.empty(shape, x.dtype) if is_whole else strided.full(call, shape, x.dtype)
+    xs, ys = (strided.strides_of((outer, *n, inner)) for n in (old, size))
+    start = sum((r.start + o) * s for r, o, s in zip(inside, offset, xs[1:], strict=False))
+    to = sum(r.start * s for r, s in zip(inside, ys[1:], strict=False))
+    strided.move(call, x, y, (outer, *map(len, inside), inner), xs, ys, start, to)
     return y
 
 
 def turned(call: Call, x, a: int, b: int, shape, inner: int = 1):
     """[.., a, b, inner] as [.., b, a, inner], in the given shape."""
-    y = call.empty(shape, x.dtype)
-    numbers = [np.int64(v) for v in (x.size, a, b, inner)]
-    call.launch(UNIT, f"turned<{ctype(x, FLOATS)}>", grid_of(x.size), 256, x, y, *numbers)
-    return y
+    sizes = x.size // max(1, a * b * inner), b, a, inner
+    return strided.gathered(call, x, sizes, (a * b * inner, inner, b * inner, 1)).reshape(shape)
 
 
 def add_bias(call: Call, y, bias, last: bool) -> None:
     """Add `bias` to the channels of y, in place."""
-    inner = 1 if last else math.prod(y.shape[2:])
-    numbers = [np.int64(v) for v in (y.size, bias.size, inner)]
-    call.launch(UNIT, f"biased<{ctype(y, FLOATS)}>", grid_of(y.size), 256, y, bias, *numbers)
+    seen = (1,) * (y.ndim - 1) + (bias.size,) if last else (1, bias.size) + (1,) * (y.ndim - 2)
+    binary.apply(call, "Plus", y, bias.reshape(seen), seen, y)

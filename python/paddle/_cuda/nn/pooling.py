@@ -1,5 +1,6 @@
 """Maximum and average pooling over two and three axes with their gradients, unpool and spp: a thread per window, in
-gradients a thread per element of the input, which visits its windows in order; averages of whole images by a warp."""
+gradients a thread per element of the input (of maxima over two axes four), which visits its windows in order; averages
+of whole images are sums of rows."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ import numpy as np
 
 from ..call import Call, Declined, ctype, same_dtype
 from ..halves import wide_only
-from ..units import FLOATS, Unit, grid_of, instances
+from ..math.reduction import reduce
+from ..units import FLOATS, Unit, instances
 from .patches import lead, paddings, turned
 
 SOURCE = r"""
@@ -117,18 +119,6 @@ template <typename T> __global__ void avg_pool(const T* x, T* out, int exclusive
                 for (int c = v0; c < v1; c++) sum += wide(from[(a * H + b) * W + c]);
         i64 count = exclusive ? (i64)(z1 - z0) * (y1 - y0) * (v1 - v0) : (i64)az * ay * av;
         out[(n * oh + here.row) * ow + here.column] = narrow_to<T>::of(sum / A(count));
-    }
-}
-
-// The average of each whole plane, by a warp.
-template <typename T> __global__ void plane_average(const T* x, T* out, i64 planes, int size) {
-    typedef typename acc<T>::type A;
-    int lane = threadIdx.x & 31, warps = blockDim.x >> 5;
-    for (i64 n = (i64)blockIdx.x * warps + (threadIdx.x >> 5); n < planes; n += (i64)gridDim.x * warps) {
-        A sum = A(0);
-        for (int i = lane; i < size; i += 32) sum += wide(x[n * size + i]);
-        for (int d = 16; d > 0; d >>= 1) sum += __shfl_down_sync(0xffffffffu, sum, d);
-        if (lane == 0) out[n] = narrow_to<T>::of(sum / A(size));
     }
 }
 
@@ -246,7 +236,7 @@ template <typename T> __global__ void max_pool_grad(const T* x, const T* d, T* d
     }
 }
 """
-_KERNELS = ("max_pool", "avg_pool", "plane_average", "pool_grad", "max_pool_grad")
+_KERNELS = ("max_pool", "avg_pool", "pool_grad", "max_pool_grad")
 UNIT = Unit("pooling", SOURCE, sum((instances(k, FLOATS) for k in _KERNELS), ()))
 _BLOCK = 256
 # Blocks that keep a device busy; more planes are visited by a thread one after the other.
@@ -316,13 +306,10 @@ class Pool:
 
     def averages(self, x):
         images = x.shape[0] * x.shape[1]
-        out = self.call.empty((*x.shape[:2], *self.out), x.dtype)
         size = math.prod(self.size)
         if math.prod(self.out) == 1 and self.whole and size >= 16:
-            grid = grid_of(images, _BLOCK // 32)
-            given = (x, out, np.int64(images), np.int32(size))
-            self.call.launch(UNIT, f"plane_average<{ctype(x, FLOATS)}>", grid, _BLOCK, *given)
-            return out
+            return reduce(self.call, x.reshape(images, size), [1], "Sum", size).reshape(*x.shape[:2], *self.out)
+        out = self.call.empty((*x.shape[:2], *self.out), x.dtype)
         planes = images * (1 if len(self.out) == 2 else self.out[0])
         given = (x, out, np.int32(self.exclusive), np.int32(images))
         self._launch(f"avg_pool<{ctype(x, FLOATS)}>", planes, self.out, *given)
