@@ -25,6 +25,7 @@ ALONE = [
     "api/test_io_failures.py",
     "api/test_io_generator.py",
     "dist",
+    "inference/test_many_runs.py",
     "inference/test_mutated_models.py",
     "static/test_shared_scope.py",
     "static/test_train_from_dataset.py",

@@ -1,5 +1,7 @@
 """to_static: values, gradients and Programs of functions without control flow."""
 
+import gc
+
 import numpy as np
 import paddle
 import pytest
@@ -104,3 +106,41 @@ def test_rollback():
     finally:
         translator.enable(True)
     assert f.get_traced_count() == 0
+
+
+class Scaled(paddle.nn.Layer):
+    """The input is changed before the first parameter, by an operator of its own and in a branch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = paddle.nn.Linear(3, 2)
+
+    def forward(self, x):
+        x = paddle.transpose(x, [1, 0]) * 2.0
+        if x.shape[0] > 100:
+            x = x + 1.0
+        return self.linear(x)
+
+
+@pytest.mark.parametrize("needed", [False, True])
+def test_gradients_that_end_at_the_input_are_not_computed(needed):
+    """As in dygraph mode; the gradient of an LSTM's input is 5 % of a step."""
+    from paddle.jit.partial_program import PartialProgramLayer
+
+    net, x = Scaled(), paddle.to_tensor(np.ones([3, 4], "float32"), stop_gradient=not needed)
+    net(x).sum().backward()
+    want = [p.grad.copy() for p in net.parameters()], x.grad
+    net.clear_gradients()
+    x.clear_gradient()
+    static = paddle.jit.to_static(net)
+    static(x).sum().backward()
+    for p, grad in zip(net.parameters(), want[0], strict=True):
+        np.testing.assert_array_equal(p.grad, grad)
+    found = [o for o in gc.get_objects() if type(o) is PartialProgramLayer]
+    (partial,) = [o for o in found if any(tensor is net.linear.weight for tensor, _ in o._captured)]
+    operators = partial._train_program.global_block().ops
+    (product,) = [op for op in operators if op.type in ("matmul_grad", "matmul_v2_grad")]
+    assert (product.output("X@GRAD") != ["@EMPTY@"]) == needed
+    assert any(op.type == "transpose2_grad" for op in operators) == needed
+    if needed:
+        np.testing.assert_array_equal(x.grad, want[1])

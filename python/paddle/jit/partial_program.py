@@ -78,7 +78,8 @@ class PartialProgramLayer:
                 ]
                 before = _copies(block)
                 if targets:
-                    backward.gradients(targets=targets, inputs=[], target_gradients=given)
+                    stops = _independent(block) - {var.name for var in targets}
+                    backward.gradients(targets=targets, inputs=[], target_gradients=given, no_grad_set=stops)
                 # gradients inserts copies of values that the forward operators overwrite
                 self._n_train_forward = self._n_forward + _copies(block) - before
             self._train = program
@@ -145,6 +146,21 @@ def _stop_at_integers(program: Program) -> None:
         for var in block.vars.values():
             if var.type == VarType.LOD_TENSOR and convert_dtype(var.dtype) not in _FLOATS:
                 var.stop_gradient = True
+
+
+def _independent(block: Any) -> set[str]:
+    """Written variables that no Tensor with a gradient reaches: in dygraph mode they stop gradients."""
+    flowing: set[str] = set()
+    written: set[str] = set()
+    for op in block.ops:
+        names = op.input_arg_names
+        leaves_in = (block._find_var_recursive(name) for name in names if name not in written)
+        reached = any(name in flowing for name in names) or any(var and not var.stop_gradient for var in leaves_in)
+        written.update(op.output_arg_names)
+        # The inputs of a block of operators are not all named.
+        if reached or op.has_attr("sub_block"):
+            flowing.update(op.output_arg_names)
+    return {name for name in written - flowing if block.has_var(name)}
 
 
 def _check_parameters(parameters: Any) -> None:
