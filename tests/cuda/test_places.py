@@ -357,3 +357,31 @@ def test_plans_of_the_cpu_keep_their_passes(shim):
         assert not shim.started and not shim.uploads
     finally:
         paddle.disable_static()
+
+
+@pytest.mark.parametrize("stacked", [False, True])
+def test_an_array_becomes_a_tensor_on_the_device(static, shim, stacked):
+    main, startup, executor = static
+    layers = fluid.layers
+    x = paddle.static.data("x", [2, 3], "float32")
+    x.stop_gradient = False
+    array = layers.create_array("float32")
+    for i in range(3):
+        layers.array_write(x * float(i + 1), layers.fill_constant([1], "int64", i), array)
+    out, _ = layers.tensor_array_to_tensor(array, axis=1, use_stack=stacked)
+    (grad,) = paddle.static.gradients([paddle.sum(out * out)], [x])
+    value = np.arange(6, dtype="float32").reshape(2, 3)
+    got, dx = executor.run(main, {"x": value}, [out, grad])
+    items = [value * (i + 1) for i in range(3)]
+    np.testing.assert_allclose(got, np.stack(items, 1) if stacked else np.concatenate(items, 1))
+    np.testing.assert_allclose(dx, 2 * 14 * value)
+    assert shim.uploads == [24]
+
+
+def test_a_number_beside_a_tensor_is_no_upload(shim):
+    x = matrix()
+    shim.forget()
+    above, power = x > 2.5, 2.0**x
+    stays(shim, above)
+    np.testing.assert_allclose(above.numpy(), np.arange(12).reshape(4, 3) > 2.5)
+    np.testing.assert_allclose(power.numpy(), 2.0 ** np.arange(12).reshape(4, 3), rtol=1e-5)

@@ -50,7 +50,7 @@ def main() -> None:
     for name in device:
         if name in FAMILY:
             families[FAMILY[name]].append(name)
-    print(f"{len(PASSED_ON)} of these share the memory of an operand and start nothing:")
+    print(f"{len(PASSED_ON)} of these start nothing of their own: they share the memory of an operand, or call others:")
     print(_listed(sorted(PASSED_ON)))
     print("by family (forward + gradient, data types):")
     for family, names in sorted(families.items()):

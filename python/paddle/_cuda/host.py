@@ -48,11 +48,13 @@ HOST_BY_NATURE: dict[str, str] = {
     "pyramid_hash": "hashes n-grams of LoD sequences against filters in host memory, 2.0.2 has a CPU kernel only",
 }
 
-#: operators that run on handles, in Rust: they read no elements, and their results share the memory of an operand
+#: operators that run on handles, in Rust: they read no elements; their results share the memory of an operand, or are
+#: those of operators that they call
 PASSED_ON = frozenset(
     """assign c_sync_calc_stream c_sync_comm_stream flatten flatten2 flatten2_grad flatten_contiguous_range
     flatten_contiguous_range_grad flatten_grad lod_reset reshape reshape2 reshape2_grad reshape2_grad_grad reshape_grad
-    squeeze squeeze2 squeeze2_grad squeeze_grad unsqueeze unsqueeze2 unsqueeze2_grad unsqueeze_grad""".split()
+    squeeze squeeze2 squeeze2_grad squeeze_grad tensor_array_to_tensor tensor_array_to_tensor_grad unsqueeze unsqueeze2
+    unsqueeze2_grad unsqueeze_grad""".split()
 )
 
 _INTERPOLATIONS = """bicubic_interp bicubic_interp_v2 bilinear_interp bilinear_interp_v2 linear_interp_v2 nearest_interp

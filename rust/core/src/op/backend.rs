@@ -145,8 +145,9 @@ pub fn serves<'a>(mut tensors: impl Iterator<Item = &'a Tensor>) -> bool {
     is_active() && (current().is_some() || tensors.any(|t| t.on_device().is_some()))
 }
 
-/// Operators whose CPU kernel reads no elements of X and shares its bytes: they run on values of any device, without
-/// its backend. An index, or a shape that is a tensor, is read on the host.
+/// Operators whose CPU kernel reads no elements of X and shares its bytes, or calls other operators with the tensors of
+/// an array: they run on values of any device, without its backend. An index, or a shape that is a tensor, is read on
+/// the host.
 pub fn passes_on(op: &Op) -> bool {
     matches!(
         op.name,
@@ -172,6 +173,8 @@ pub fn passes_on(op: &Op) -> bool {
             | "squeeze2"
             | "squeeze2_grad"
             | "squeeze_grad"
+            | "tensor_array_to_tensor"
+            | "tensor_array_to_tensor_grad"
             | "unsqueeze"
             | "unsqueeze2"
             | "unsqueeze2_grad"

@@ -11,6 +11,7 @@ use oar_core::base::{DType, Result};
 use oar_core::err;
 use oar_core::ir::Attr;
 use oar_core::op::attrs::unshared;
+use oar_core::op::backend;
 use oar_core::op::table;
 use oar_core::op::{Args, Attrs, Op};
 use oar_core::tensor::Tensor;
@@ -299,8 +300,10 @@ fn with_scalar(
             _ => {}
         }
     }
-    let right = if trace::is_on() {
-        // A Program gets an operator, and a shape that holds for inputs of all sizes.
+    let device = left.tensor().or_raise()?.on_device().map(|(memory, _)| memory.device());
+    let right = if trace::is_on() || device.is_some() {
+        // A Program gets an operator, and a shape that holds for inputs of all sizes. On a device a fill is one launch,
+        // where an upload waits for host memory.
         let op = need("fill_constant").or_raise()?;
         let dims = vec![1; if reverse { left.tensor().or_raise()?.rank() } else { 1 }];
         let set = [
@@ -309,7 +312,11 @@ fn with_scalar(
             ("value", Attr::Float(value as f32)),
             ("str_value", Attr::String(value.to_string())),
         ];
-        call1(py, op, &attrs_with(op, &set), &[])?
+        let attrs = attrs_with(op, &set);
+        match device {
+            Some(_) if !trace::is_on() => backend::on(device, || call1(py, op, &attrs, &[]))?,
+            _ => call1(py, op, &attrs, &[])?,
+        }
     } else {
         let dims = if reverse { left.tensor().or_raise()?.dims().to_vec() } else { vec![1] };
         EagerVar::new(full(&dims, dtype, value.into()).or_raise()?, true)
