@@ -39,6 +39,8 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
     /// This thread's last call processed its chunks from the end.
     static BACKWARD: Cell<bool> = const { Cell::new(false) };
+    /// A bit for each class of addresses: the direction of this thread's last call for data there (`alternate`).
+    static DIRECTIONS: Cell<u64> = const { Cell::new(0) };
     /// The number of threads of this thread's calls (0: that of the process).
     static LIMIT: Cell<usize> = const { Cell::new(0) };
 }
@@ -70,6 +72,15 @@ fn alternate_direction() -> bool {
 /// alternating directions.
 pub fn from_front() {
     BACKWARD.set(false);
+}
+
+/// Makes the next call of this thread alternate with its last call for data at `address`, whatever other data it has
+/// processed between them: the matrices of a network that are larger than the cache together are partly read from it.
+pub fn alternate(address: usize) {
+    let bit = 1 << ((address as u64 >> 6).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58);
+    let directions = DIRECTIONS.get() ^ bit;
+    DIRECTIONS.set(directions);
+    BACKWARD.set(directions & bit == 0);
 }
 
 /// Number of lanes into which the chunks of a call are divided.

@@ -198,7 +198,8 @@ fn few_rows_are_the_rows_of_a_larger_product() {
 #[test]
 fn long_sums_are_blocks_of_rows() {
     let before = pool::threads();
-    for (m, n, k) in [(1, 5000, 900), (1, 4100, 1100), (1, 30, 140_003), (5000, 1, 900)] {
+    let near = [(1, 512, 784), (1, 90, 1000), (1, 1024, 129), (1, 1000, 515)];
+    for (m, n, k) in [(1, 5000, 900), (1, 4100, 1100), (1, 30, 140_003), (5000, 1, 900)].into_iter().chain(near) {
         let (a, b) = (narrow(&noise(m * k, 12)), narrow(&noise(k * n, 13)));
         let ta = n == 1;
         let want = naive((m, n, k), &a, ta, &b, false);

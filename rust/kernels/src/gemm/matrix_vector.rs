@@ -10,12 +10,16 @@ use crate::types::{Float, Number, Vector};
 const COLUMNS: usize = 1024;
 /// The same where blocks of rows are combined: short pieces of rows would not reach the memory bandwidth.
 const WIDE: usize = 4096;
-/// With AVX-512, rows of at least this many elements are prefetched while the rows before are added. (Without AVX-512
-/// prefetching is slower: AMD Zen 3 reads eight rows without it at 34 GB/s, four with it at 28.)
+/// With AVX-512, rows of at least this many elements are prefetched while the rows before are added, but in blocks as
+/// small as `NEAR_BLOCK`. (Without AVX-512 prefetching is slower: AMD Zen 3 reads eight rows without it at 34 GB/s, four
+/// with it at 28.)
 const LONG: usize = 512;
 /// Elements of a block of rows, and its least number of rows.
 const BLOCK: usize = 1 << 21;
 const LEAST_ROWS: usize = 64;
+/// The same for rows of at most `COLUMNS` elements. Threads that divided the columns would read pieces of each row, a power
+/// of two apart, which share the sets of a cache: 784 x 512 on two threads in twice the time.
+const NEAR_BLOCK: usize = 1 << 16;
 /// Elements of the matrix in one chunk of work, at most and (but for the last) at least.
 const CHUNK: usize = 1 << 17;
 const LEAST_CHUNK: usize = 1 << 15;
@@ -75,6 +79,31 @@ crate::by_level! {
     /// `out[i] = a[i, ..] . x` for rows of consecutive elements.
     unsafe fn dots<T>(a: *const T, rs: usize, rows: usize, x: *const T, k: usize, out: *mut T) = dots_body
 }
+/// Vectors of `out` that are updated at once: with eight rows, 32 independent loads.
+const ACROSS: usize = 4;
+
+/// `U` vectors of `out += times[0] * row 0`, then row 1 and so on.
+#[inline(always)]
+unsafe fn add_columns<V: Vector, const R: usize, const U: usize>(
+    b: *const V::T,
+    rs: usize,
+    times: &[V; R],
+    out: *mut V::T,
+) {
+    // SAFETY: the caller's rows and vectors.
+    unsafe {
+        let mut s: [V; U] = std::array::from_fn(|u| V::load(out.add(u * V::L)));
+        for r in 0..R {
+            for u in 0..U {
+                s[u] = V::load(b.add(r * rs + u * V::L)).fma(times[r], s[u]);
+            }
+        }
+        for u in 0..U {
+            s[u].store(out.add(u * V::L));
+        }
+    }
+}
+
 /// `out += x[0] * row 0`, then row 1 and so on; with PREFETCH the next R rows are prefetched.
 #[inline(always)]
 unsafe fn add_rows<V: Vector, const R: usize, const PREFETCH: bool>(
@@ -88,15 +117,17 @@ unsafe fn add_rows<V: Vector, const R: usize, const PREFETCH: bool>(
     unsafe {
         let times: [V; R] = std::array::from_fn(|r| V::splat(*x.add(r)));
         let mut j = 0;
+        while !PREFETCH && j + ACROSS * V::L <= n {
+            add_columns::<V, R, ACROSS>(b.add(j), rs, &times, out.add(j));
+            j += ACROSS * V::L;
+        }
         while j + V::L <= n {
-            let mut s = V::load(out.add(j));
-            for r in 0..R {
-                if PREFETCH {
+            if PREFETCH {
+                for r in 0..R {
                     crate::simd::vector::prefetch(b.wrapping_add((R + r) * rs + j));
                 }
-                s = V::load(b.add(r * rs + j)).fma(times[r], s);
             }
-            s.store(out.add(j));
+            add_columns::<V, R, 1>(b.add(j), rs, &times, out.add(j));
             j += V::L;
         }
         if j < n {
@@ -124,6 +155,22 @@ unsafe fn sum_rows<V: Vector, const PREFETCH: bool>(
     // SAFETY: the caller's matrix and vectors.
     unsafe {
         std::slice::from_raw_parts_mut(out, n).fill(V::T::ZERO);
+        add_products::<V, PREFETCH>(b, rs, k, x, n, out);
+    }
+}
+
+/// As `sum_rows`, added to `out`.
+#[inline(always)]
+unsafe fn add_products<V: Vector, const PREFETCH: bool>(
+    b: *const V::T,
+    rs: usize,
+    k: usize,
+    x: *const V::T,
+    n: usize,
+    out: *mut V::T,
+) {
+    // SAFETY: the caller's matrix and vectors.
+    unsafe {
         let mut p = 0;
         while p < k {
             let (b, x) = (b.add(p * rs), x.add(p));
@@ -169,6 +216,9 @@ pub unsafe fn matrix_vector<T: Float>(
             }
         }
     };
+    if parallel {
+        crate::pool::alternate(a.get() as usize);
+    }
     // Rows of a chunk: every thread has one where a chunk has enough elements.
     let share = rows.div_ceil(if parallel { crate::pool::threads() } else { 1 }).max(LEAST_CHUNK / k.max(1));
     if cs == 1 {
@@ -178,8 +228,14 @@ pub unsafe fn matrix_vector<T: Float>(
             dots(a.get().add(r.start * rs), rs, r.len(), x.get(), k, out.get().add(r.start))
         });
     } else if rs == 1 && rows * k >= 2 * BLOCK && k >= 4 * LEAST_ROWS {
+        let block = (BLOCK / rows).min(k / 8).max(LEAST_ROWS);
         // SAFETY: the caller's extents.
-        unsafe { in_blocks((a, cs), rows, k, (x, out), &each) };
+        unsafe { in_blocks((a, cs), rows, (k, block), (x, out), &each) };
+    } else if rs == 1 && rows * k > SHARED && rows <= COLUMNS && k >= 2 * LEAST_ROWS {
+        // An even number of equal blocks.
+        let pairs = k.div_ceil((NEAR_BLOCK / rows).min(k / 2)).div_ceil(2);
+        // SAFETY: the caller's extents.
+        unsafe { in_blocks((a, cs), rows, (k, k.div_ceil(2 * pairs)), (x, out), &each) };
     } else if rs == 1 {
         // SAFETY: as above.
         each(rows, COLUMNS.min(share.next_multiple_of(64)), &|r| unsafe {
@@ -201,18 +257,17 @@ pub unsafe fn matrix_vector<T: Float>(
     }
 }
 
-/// `out[j] = sum of x[p] * a[p, j]`, the rows `cs` apart: partial sums over blocks of rows, added in order.
+/// `out[j] = sum of x[p] * a[p, j]`, the rows `cs` apart: partial sums over blocks of `block` rows, added in order.
 ///
 /// # Safety
 /// The pointers are valid for `k` rows of `n` elements, and nothing else touches `out`.
 unsafe fn in_blocks<T: Float>(
     (a, cs): (&SharedPtr<T>, usize),
     n: usize,
-    k: usize,
+    (k, block): (usize, usize),
     (x, out): (&SharedPtr<T>, &SharedPtr<T>),
     each: &impl Fn(usize, usize, &(dyn Fn(std::ops::Range<usize>) + Sync)),
 ) {
-    let block = (BLOCK / n).min(k / 8).max(LEAST_ROWS);
     let blocks = k.div_ceil(block);
     with_scratch::<T, _>(blocks * n, |partial| {
         let partial = &SharedPtr(partial);
@@ -220,7 +275,7 @@ unsafe fn in_blocks<T: Float>(
         each(blocks * wide, 1, &|r| {
             for (i, j) in r.map(|t| (t / wide, t % wide * WIDE)) {
                 let (first, many, width) = (i * block, block.min(k - i * block), WIDE.min(n - j));
-                let prefetches = width >= LONG && level() == Level::Avx512;
+                let prefetches = width >= LONG && block * n > 2 * NEAR_BLOCK && level() == Level::Avx512;
                 let add = if prefetches { combine::<T, true> } else { combine::<T, false> };
                 // SAFETY: the caller's extents; block i has row i of `partial` for itself.
                 unsafe {

@@ -252,27 +252,53 @@ unsafe fn vector<T: Float>(p: &Problem<T>, on_pool: bool) {
     let f = &p.finish;
     // SAFETY: the caller's extents; `out` has one element per row of the matrix.
     unsafe {
-        let plain = step == 1 && f.is_plain();
-        if plain {
-            return matrix_vector(matrix.0, (matrix.1, matrix.2), len, p.k, x, p.c.0, on_pool);
+        if step == 1 && f.beta == T::ZERO {
+            matrix_vector(matrix.0, (matrix.1, matrix.2), len, p.k, x, p.c.0, on_pool);
+            if !f.is_plain() {
+                finish_vector(std::slice::from_raw_parts_mut(p.c.0, len), f, p.n == 1);
+            }
+            return;
         }
         let mut out = vec![T::ZERO; len];
         matrix_vector(matrix.0, (matrix.1, matrix.2), len, p.k, x, out.as_mut_ptr(), on_pool);
-        for (i, &s) in out.iter().enumerate() {
-            let c = p.c.0.add(i * step);
-            let mut s = s * f.alpha;
-            if f.beta != T::ZERO {
-                s += f.beta * *c;
+        if f.beta != T::ZERO {
+            for (i, s) in out.iter_mut().enumerate() {
+                *s = *s * f.alpha + f.beta * *p.c.0.add(i * step);
             }
-            let (row, col) = if p.n == 1 { (i, 0) } else { (0, i) };
-            if !f.row_bias.is_null() {
-                s += *f.row_bias.add(row);
-            }
-            if !f.col_bias.is_null() {
-                s += *f.col_bias.add(col);
-            }
-            *c = if !f.relu || s > T::ZERO { s } else { T::ZERO };
+            finish_vector(&mut out, &Finish { alpha: T::ONE, ..*f }, p.n == 1);
+        } else {
+            finish_vector(&mut out, f, p.n == 1);
         }
+        for (i, &s) in out.iter().enumerate() {
+            *p.c.0.add(i * step) = s;
+        }
+    }
+}
+
+/// The epilogue, without beta, of a column of C or of a row.
+///
+/// # Safety
+/// A bias along the vector has as many values, one across it one value.
+unsafe fn finish_vector<T: Float>(out: &mut [T], f: &Finish<T>, is_column: bool) {
+    if f.alpha != T::ONE {
+        out.iter_mut().for_each(|s| *s = *s * f.alpha);
+    }
+    for (bias, is_along) in [(f.row_bias, is_column), (f.col_bias, !is_column)] {
+        if bias.is_null() {
+            continue;
+        }
+        // SAFETY: the caller's.
+        unsafe {
+            if is_along {
+                let bias = std::slice::from_raw_parts(bias, out.len());
+                out.iter_mut().zip(bias).for_each(|(s, &b)| *s += b);
+            } else {
+                out.iter_mut().for_each(|s| *s += *bias);
+            }
+        }
+    }
+    if f.relu {
+        out.iter_mut().for_each(|s| *s = if *s > T::ZERO { *s } else { T::ZERO });
     }
 }
 
