@@ -233,10 +233,10 @@ class Graph:
         node.set_attr(name, value)
         self._index(node)
 
-    def add_input(self, node: Node, slot: str, name: str) -> None:
-        """Gives an operator the variable as the only input of a slot."""
+    def add_input(self, node: Node, slot: str, *names: str) -> None:
+        """Gives an operator the variables as the only inputs of a slot."""
         self._forget(node)
-        node.ins = {**node.ins, slot: [name]}
+        node.ins = {**node.ins, slot: list(names)}
         self._index(node)
 
     def rename_input(self, node: Node, old: str, new: str) -> None:

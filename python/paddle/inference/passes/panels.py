@@ -1,13 +1,17 @@
-"""Weights packed at load: the constant matrix of a product as panels for the processor's matrix unit.
+"""Weights packed at load, in the order in which the kernels read them.
 
-The unit multiplies three bfloat16 parts of each float32 number. Without panels every run splits the matrix again, which
-costs as much as the product with 100 rows.
+The matrix of a product becomes panels for the processor's matrix unit, which multiplies three bfloat16 parts of each
+float32 number: without panels every run splits the matrix again, which costs as much as the product with 100 rows.
+
+Of a recurrent network the input weights are transposed. The state weights become blocks of hidden units with all gates,
+[hidden / units, hidden, gates, units], of which a step of one sequence reads each once, consecutively.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from paddle._basics.dtypes import VarType
 from paddle.inference.graph import Graph
 
 __all__ = ["SLOT", "pack_weights"]
@@ -18,13 +22,23 @@ _PRODUCTS = ("fc", "multihead_matmul")
 #: the least number of rows, and of columns: smaller matrices stay in the caches
 _LEAST = 64
 
+#: rows of the weights for each hidden unit
+_GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
+
+#: hidden units of a block of state weights: whole vectors
+_UNITS = (64, 48, 32, 16)
 
 #: their slot; a model that is saved is without it, as panels belong to a processor
 SLOT = "Panels"
 
 
 def pack_weights(graph: Graph) -> set[str]:
-    """Gives products the panels of their matrices, which stay for inputs of few rows; returns the new variables."""
+    """Gives operators their packed weights; returns the new variables."""
+    return _pack_products(graph) | _pack_recurrent(graph)
+
+
+def _pack_products(graph: Graph) -> set[str]:
+    """Gives products the panels of their matrices, which stay for inputs of few rows."""
     panels: dict[str, str | None] = {}
     for node in graph.find(*_PRODUCTS):
         w = node.one("W")
@@ -40,3 +54,32 @@ def pack_weights(graph: Graph) -> set[str]:
         if name is not None:
             graph.add_input(node, SLOT, name)
     return {name for name in panels.values() if name is not None}
+
+
+def _pack_recurrent(graph: Graph) -> set[str]:
+    """Gives recurrent networks their packed weights; the others stay, for states of several sequences."""
+    made: dict[tuple, str] = {}
+
+    def packed(name: str, kind: int, array: np.ndarray) -> str:
+        if (name, kind) not in made:
+            made[name, kind] = graph.new_param(name, array)
+        return made[name, kind]
+
+    for node in graph.find("rnn"):
+        gates, hidden = _GATES.get(node.attr("mode", "")), node.attr("hidden_size", 0)
+        units = next((u for u in _UNITS if hidden % u == 0), 0)
+        # the biases are the second half
+        matrices = node.ins.get("WeightList", [])[: len(node.ins.get("WeightList", [])) // 2]
+        if gates is None or hidden < _LEAST or not units or not node.attr("is_test", False):
+            continue
+        if not all(graph.is_param(n) and graph.dtype(n) in (VarType.FP32, VarType.FP64) for n in matrices):
+            continue
+        if any(graph.shape(n) != [gates * hidden, hidden] for n in matrices[1::2]):
+            continue
+        names = []
+        for ih, hh in zip(matrices[::2], matrices[1::2], strict=True):
+            names.append(packed(ih, 0, graph.value(ih).T))
+            blocks = graph.value(hh).reshape(gates, hidden // units, units, hidden).transpose(1, 3, 0, 2)
+            names.append(packed(hh, units, blocks))
+        graph.add_input(node, SLOT, *names)
+    return set(made.values())

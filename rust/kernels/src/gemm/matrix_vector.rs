@@ -192,6 +192,13 @@ crate::by_level! {
     ) = sum_rows
 }
 
+crate::by_level! {
+    /// `out[j] += sum of x[p] * b[p, j]` for rows of consecutive elements, which are in the caches.
+    pub(crate) unsafe fn accumulate<T, const PREFETCH: bool>(
+        b: *const T, rs: usize, k: usize, x: *const T, n: usize, out: *mut T
+    ) = add_products
+}
+
 /// `out[i] = a[i, ..] . x`: `rows` rows of `k` elements, `(rs, cs)` apart. `out` and `x` are consecutive.
 ///
 /// # Safety

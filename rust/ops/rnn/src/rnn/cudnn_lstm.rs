@@ -180,7 +180,7 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
         let list = weights::<T>(cx, &net)?;
         let states = (h.data_mut::<T>()?, c.data_mut::<T>()?);
         let (reserve, mask) = (reserve.data_mut::<T>()?, mask.data_mut::<u8>()?);
-        net.forward(x.data::<T>(), &list, states, reserve, mask, out.data_mut::<T>()?)?;
+        net.forward(x.data::<T>(), (&list, &[]), states, reserve, mask, out.data_mut::<T>()?)?;
     }, other => return cx.unsupported(other));
     cx.set_wanted([(cudnn::OUT, out), (cudnn::H, h), (cudnn::C, c), (cudnn::MASK, mask), (cudnn::RESERVE, reserve)]);
     Ok(())

@@ -3,7 +3,7 @@
 mod cudnn_lstm;
 mod network;
 
-use network::{Network, Params, RequestedGrads, SavedState};
+use network::{Network, Packed, Params, RequestedGrads, SavedState};
 use oar_core::base::{DType, DTypes, Result};
 use oar_core::op::{Grad, InSlot, Kernel, KernelContext, Op, ShapeContext, OP};
 use oar_core::tensor::{Tensor, Value};
@@ -20,9 +20,12 @@ attrs! {
 
 slots! {
     /// Input [steps, batch, width]. PreState is h (and c of an LSTM) [layers * directions, batch, hidden]. WeightList
-    /// has the input and state weights of each layer and direction, then their biases.
+    /// has the input and state weights of each layer and direction, then their biases. PANELS holds, for each layer and
+    /// direction, the transposed input weights and the state weights as `PackedState` blocks, packed when a predictor
+    /// loads its model.
     mod rnn {
-        INPUT "Input", STATE "PreState".duplicable(), WEIGHTS "WeightList".duplicable(), LENGTHS "SequenceLength".dispensable()
+        INPUT "Input", STATE "PreState".duplicable(), WEIGHTS "WeightList".duplicable(), LENGTHS "SequenceLength".dispensable(),
+        PANELS "Panels".dispensable().duplicable().extra()
         => DROPPED "DropoutState".dispensable().kernel_allocated(), RESERVE "Reserve".intermediate().kernel_allocated(), OUT "Out", LAST "State".duplicable()
     }
     mod rnn_grad {
@@ -127,9 +130,29 @@ fn check_inputs(cx: &ShapeContext) -> Result<RnnConfig> {
     Ok(plan)
 }
 
+/// Checks the packed weights, which are given for all layers and directions or not at all.
+fn check_panels(cx: &ShapeContext, plan: &RnnConfig, input: i64, dtype: DType) -> Result<()> {
+    let (op, parts, given) = (cx.op.name, plan.layers * plan.directions, cx.count(rnn::PANELS));
+    ensure!(
+        given == 0 || given == 2 * parts,
+        InvalidArgument,
+        "operator {op}: Panels must have {} tensors for num_layers and is_bidirec, or none, got {given}",
+        2 * parts
+    );
+    let (hidden, gates) = (plan.hidden as i64, plan.cell.gates() as i64);
+    for part in 0..given / 2 {
+        let input = if part < plan.directions { input } else { plan.directions as i64 * hidden };
+        check(cx, rnn::PANELS, 2 * part, &[input, gates * hidden], dtype)?;
+        let units = cx.meta(rnn::PANELS, 2 * part + 1)?.dims.last().copied().unwrap_or(0).max(1);
+        check(cx, rnn::PANELS, 2 * part + 1, &[hidden / units, hidden, gates, units], dtype)?;
+    }
+    Ok(())
+}
+
 fn infer(cx: &mut ShapeContext) -> Result<()> {
     let plan = check_inputs(cx)?;
     let (mut x, dtype) = (cx.dims(rnn::INPUT)?, cx.dtype(rnn::INPUT)?);
+    check_panels(cx, &plan, x[2], dtype)?;
     x[2] = (plan.directions * plan.hidden) as i64;
     cx.set(rnn::OUT, &x, dtype);
     cx.set(rnn::DROPPED, &[-1], DType::U8);
@@ -169,6 +192,7 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
     let net = network(cx)?;
     let x = cx.input(rnn::INPUT)?;
     let (state, weights) = (cx.inputs(rnn::STATE)?, cx.inputs(rnn::WEIGHTS)?);
+    let panels = cx.inputs(rnn::PANELS)?;
     let mut last = state.iter().map(|t| t.deep_copy()).collect::<Result<Vec<_>>>()?;
     let mut reserve = Tensor::empty(x.dtype(), &[net.reserve() as i64])?;
     let mask = if net.drops() { cx.out(rnn::OUT)?.sizes().clone() } else { oar_core::base::Dims::from_slice(&[0]) };
@@ -176,10 +200,11 @@ fn forward(cx: &mut KernelContext) -> Result<()> {
     let mut out = cx.take_out(rnn::OUT)?;
     dispatch!(x.dtype(), T in [f32, f64], {
         let list: Vec<&[T]> = weights.iter().map(|t| t.data::<T>()).collect();
+        let packed: Vec<_> = panels.chunks_exact(2).map(|pair| Packed::of(pair[0], pair[1])).collect();
         let (h, c) = last.split_at_mut(1);
         let c = c.first_mut().map(|c| c.data_mut::<T>()).transpose()?.unwrap_or(&mut []);
         net.forward(
-            x.data::<T>(), &list, (h[0].data_mut::<T>()?, c), reserve.data_mut::<T>()?, mask.data_mut::<u8>()?,
+            x.data::<T>(), (&list, &packed), (h[0].data_mut::<T>()?, c), reserve.data_mut::<T>()?, mask.data_mut::<u8>()?,
             out.data_mut::<T>()?,
         )?;
     }, other => return cx.unsupported(other));

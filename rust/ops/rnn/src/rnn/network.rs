@@ -7,7 +7,7 @@ use oar_core::tensor::Tensor;
 use oar_kernels::gemm::GemmFloat;
 use oar_kernels::random as draw;
 use oar_kernels::rnn::recurrent::grad::{self as kernel_grad, Grads, Saved};
-use oar_kernels::rnn::recurrent::{self as kernel, Pass, RecurrentCell, Weights};
+use oar_kernels::rnn::recurrent::{forward as kernel, PackedState, Pass, RecurrentCell, Weights};
 
 pub struct Network {
     pub cell: RecurrentCell,
@@ -29,6 +29,20 @@ pub struct Params<'a, T> {
     pub list: Vec<&'a [T]>,
     pub h: &'a [T],
     pub c: &'a [T],
+}
+
+/// The weights of a layer and direction that were packed at load.
+pub struct Packed<'a, T> {
+    columns: &'a [T],
+    state: PackedState<'a, T>,
+}
+
+impl<'a, T: Element> Packed<'a, T> {
+    /// The transposed input weights, and the state weights [hidden / units, hidden, gates, units].
+    pub fn of(columns: &'a Tensor, state: &'a Tensor) -> Self {
+        let units = state.dims().last().map_or(0, |&d| d as usize);
+        Packed { columns: columns.data::<T>(), state: PackedState { data: state.data::<T>(), units } }
+    }
 }
 
 /// State saved by the forward pass.
@@ -82,7 +96,8 @@ impl Network {
     fn weights<'a, T>(&self, list: &[&'a [T]], layer: usize, direction: usize) -> Weights<'a, T> {
         let at = 2 * (layer * self.directions + direction);
         let biases = 2 * self.layers * self.directions + at;
-        Weights { ih: list[at], hh: list[at + 1], bias_ih: list[biases], bias_hh: list[biases + 1] }
+        let [ih, hh, bias_ih, bias_hh] = [at, at + 1, biases, biases + 1].map(|i| list[i]);
+        Weights { ih, hh, bias_ih, bias_hh, ih_columns: None, state: None }
     }
 
     /// The range of a state that belongs to a layer and direction.
@@ -93,11 +108,11 @@ impl Network {
     }
 
     /// `h` and `c` hold the initial states and receive the final ones. The dropout `mask` is drawn here, one for all
-    /// layers, as in Paddle.
+    /// layers, as in Paddle. `packed` is empty or has every layer and direction.
     pub fn forward<T: GemmFloat + Element>(
         &self,
         x: &[T],
-        list: &[&[T]],
+        (list, packed): (&[&[T]], &[Packed<T>]),
         (h, c): (&mut [T], &mut [T]),
         reserve: &mut [T],
         mask: &mut [u8],
@@ -133,7 +148,10 @@ impl Network {
                 let (gates, extra) = block.split_at_mut(p.rows() * p.width());
                 let state = self.state(layer, direction);
                 let c = if self.cell == RecurrentCell::Lstm { &mut c[state.clone()] } else { &mut c[..0] };
-                let w = self.weights(list, layer, direction);
+                let mut w = self.weights(list, layer, direction);
+                if let Some(packed) = packed.get(layer * self.directions + direction) {
+                    (w.ih_columns, w.state) = (Some(packed.columns), Some(packed.state));
+                }
                 kernel::forward(&p, before, &w, (gates, extra), (&mut h[state], c), to, scratch.data_mut::<T>()?);
             }
             below = to;
