@@ -15,10 +15,6 @@ pub mod deformable_conv;
 pub(crate) mod depthwise;
 pub(crate) mod direct;
 pub(crate) mod dots;
-#[cfg(target_arch = "x86_64")]
-pub mod packed;
-#[cfg(not(target_arch = "x86_64"))]
-#[path = "packed_absent.rs"]
 pub mod packed;
 pub(crate) mod patches;
 pub mod row_conv;

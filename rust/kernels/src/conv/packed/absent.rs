@@ -1,6 +1,6 @@
 //! Stubs for architectures without AMX: filters are never packed.
 
-use super::Conv;
+use crate::conv::Conv;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilterShape {
