@@ -307,27 +307,27 @@ def conditional_block_infer(
 ) -> Any: ...
 def conj(X: _One, *, Out: _One = ...) -> Any: ...
 def conv2d(
-    Input: _One, Filter: _One, Bias: _One = ..., ResidualData: _One = ..., *, is_test: bool | None = ..., strides:
-    Sequence[int] | None = ..., paddings: Sequence[int] | None = ..., padding_algorithm: str | None = ..., groups: int
-    | None = ..., dilations: Sequence[int] | None = ..., use_cudnn: bool | None = ..., fuse_relu_before_depthwise_conv:
-    bool | None = ..., use_mkldnn: bool | None = ..., use_quantizer: bool | None = ..., mkldnn_data_type: str | None =
-    ..., fuse_relu: bool | None = ..., fuse_brelu: bool | None = ..., fuse_brelu_threshold: float | None = ...,
-    fuse_activation: str | None = ..., fuse_alpha: float | None = ..., fuse_beta: float | None = ..., use_addto: bool |
-    None = ..., fuse_residual_connection: bool | None = ..., Scale_in: float | None = ..., Scale_out: float | None =
-    ..., Scale_in_eltwise: float | None = ..., Scale_weights: Sequence[float] | None = ..., force_fp32_output: bool |
-    None = ..., data_format: str | None = ..., workspace_size_MB: int | None = ..., exhaustive_search: bool | None =
-    ..., Output: _One = ...
-) -> Any: ...
-def conv2d_fusion(
-    Input: _One, Filter: _One, Bias: _One = ..., ResidualData: _One = ..., AlgoCache: _One = ..., *, is_test: bool |
-    None = ..., strides: Sequence[int] | None = ..., paddings: Sequence[int] | None = ..., padding_algorithm: str |
-    None = ..., groups: int | None = ..., dilations: Sequence[int] | None = ..., use_cudnn: bool | None = ...,
+    Input: _One, Filter: _One, Bias: _One = ..., ResidualData: _One = ..., Panels: _One = ..., *, is_test: bool | None
+    = ..., strides: Sequence[int] | None = ..., paddings: Sequence[int] | None = ..., padding_algorithm: str | None =
+    ..., groups: int | None = ..., dilations: Sequence[int] | None = ..., use_cudnn: bool | None = ...,
     fuse_relu_before_depthwise_conv: bool | None = ..., use_mkldnn: bool | None = ..., use_quantizer: bool | None =
     ..., mkldnn_data_type: str | None = ..., fuse_relu: bool | None = ..., fuse_brelu: bool | None = ...,
     fuse_brelu_threshold: float | None = ..., fuse_activation: str | None = ..., fuse_alpha: float | None = ...,
     fuse_beta: float | None = ..., use_addto: bool | None = ..., fuse_residual_connection: bool | None = ..., Scale_in:
     float | None = ..., Scale_out: float | None = ..., Scale_in_eltwise: float | None = ..., Scale_weights:
     Sequence[float] | None = ..., force_fp32_output: bool | None = ..., data_format: str | None = ...,
+    workspace_size_MB: int | None = ..., exhaustive_search: bool | None = ..., Output: _One = ...
+) -> Any: ...
+def conv2d_fusion(
+    Input: _One, Filter: _One, Bias: _One = ..., ResidualData: _One = ..., AlgoCache: _One = ..., Panels: _One = ...,
+    *, is_test: bool | None = ..., strides: Sequence[int] | None = ..., paddings: Sequence[int] | None = ...,
+    padding_algorithm: str | None = ..., groups: int | None = ..., dilations: Sequence[int] | None = ..., use_cudnn:
+    bool | None = ..., fuse_relu_before_depthwise_conv: bool | None = ..., use_mkldnn: bool | None = ...,
+    use_quantizer: bool | None = ..., mkldnn_data_type: str | None = ..., fuse_relu: bool | None = ..., fuse_brelu:
+    bool | None = ..., fuse_brelu_threshold: float | None = ..., fuse_activation: str | None = ..., fuse_alpha: float |
+    None = ..., fuse_beta: float | None = ..., use_addto: bool | None = ..., fuse_residual_connection: bool | None =
+    ..., Scale_in: float | None = ..., Scale_out: float | None = ..., Scale_in_eltwise: float | None = ...,
+    Scale_weights: Sequence[float] | None = ..., force_fp32_output: bool | None = ..., data_format: str | None = ...,
     workspace_size_MB: int | None = ..., exhaustive_search: bool | None = ..., activation: str | None = ...,
     split_channels: Sequence[int] | None = ..., search_times: int | None = ..., Output: _One = ..., Outputs: _Many =
     ...
@@ -569,16 +569,16 @@ def density_prior_box(
     Variances: _One = ...
 ) -> Any: ...
 def depthwise_conv2d(
-    Input: _One, Filter: _One, Bias: _One = ..., ResidualData: _One = ..., *, is_test: bool | None = ..., strides:
-    Sequence[int] | None = ..., paddings: Sequence[int] | None = ..., padding_algorithm: str | None = ..., groups: int
-    | None = ..., dilations: Sequence[int] | None = ..., use_cudnn: bool | None = ..., fuse_relu_before_depthwise_conv:
-    bool | None = ..., use_mkldnn: bool | None = ..., use_quantizer: bool | None = ..., mkldnn_data_type: str | None =
-    ..., fuse_relu: bool | None = ..., fuse_brelu: bool | None = ..., fuse_brelu_threshold: float | None = ...,
-    fuse_activation: str | None = ..., fuse_alpha: float | None = ..., fuse_beta: float | None = ..., use_addto: bool |
-    None = ..., fuse_residual_connection: bool | None = ..., Scale_in: float | None = ..., Scale_out: float | None =
-    ..., Scale_in_eltwise: float | None = ..., Scale_weights: Sequence[float] | None = ..., force_fp32_output: bool |
-    None = ..., data_format: str | None = ..., workspace_size_MB: int | None = ..., exhaustive_search: bool | None =
-    ..., Output: _One = ...
+    Input: _One, Filter: _One, Bias: _One = ..., ResidualData: _One = ..., Panels: _One = ..., *, is_test: bool | None
+    = ..., strides: Sequence[int] | None = ..., paddings: Sequence[int] | None = ..., padding_algorithm: str | None =
+    ..., groups: int | None = ..., dilations: Sequence[int] | None = ..., use_cudnn: bool | None = ...,
+    fuse_relu_before_depthwise_conv: bool | None = ..., use_mkldnn: bool | None = ..., use_quantizer: bool | None =
+    ..., mkldnn_data_type: str | None = ..., fuse_relu: bool | None = ..., fuse_brelu: bool | None = ...,
+    fuse_brelu_threshold: float | None = ..., fuse_activation: str | None = ..., fuse_alpha: float | None = ...,
+    fuse_beta: float | None = ..., use_addto: bool | None = ..., fuse_residual_connection: bool | None = ..., Scale_in:
+    float | None = ..., Scale_out: float | None = ..., Scale_in_eltwise: float | None = ..., Scale_weights:
+    Sequence[float] | None = ..., force_fp32_output: bool | None = ..., data_format: str | None = ...,
+    workspace_size_MB: int | None = ..., exhaustive_search: bool | None = ..., Output: _One = ...
 ) -> Any: ...
 def depthwise_conv2d_grad(
     Input: _One, Filter: _One, Bias: _One = ..., *, is_test: bool | None = ..., strides: Sequence[int] | None = ...,
@@ -1922,10 +1922,10 @@ def rmsprop(
     = ..., ParamOut: _One = ..., MomentOut: _One = ..., MeanSquareOut: _One = ..., MeanGradOut: _One = ...
 ) -> Any: ...
 def rnn(
-    Input: _One, PreState: _Many, WeightList: _Many, SequenceLength: _One = ..., *, dropout_prob: float | None = ...,
-    is_bidirec: bool | None = ..., input_size: int | None = ..., hidden_size: int | None = ..., num_layers: int | None
-    = ..., mode: str, is_test: bool | None = ..., seed: int | None = ..., DropoutState: _One = ..., Reserve: _One =
-    ..., Out: _One = ..., State: _Many = ...
+    Input: _One, PreState: _Many, WeightList: _Many, SequenceLength: _One = ..., Panels: _Many = ..., *, dropout_prob:
+    float | None = ..., is_bidirec: bool | None = ..., input_size: int | None = ..., hidden_size: int | None = ...,
+    num_layers: int | None = ..., mode: str, is_test: bool | None = ..., seed: int | None = ..., DropoutState: _One =
+    ..., Reserve: _One = ..., Out: _One = ..., State: _Many = ...
 ) -> Any: ...
 def rnn_grad(
     Input: _One, PreState: _Many, WeightList: _Many, SequenceLength: _One = ..., DropoutState: _One = ..., Reserve:
