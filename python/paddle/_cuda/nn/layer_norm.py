@@ -133,9 +133,10 @@ __global__ void __launch_bounds__(row_threads<E, G>::most, row_threads<E, G>::bl
     }
 }
 
-template <int E, int G, int N, typename T, typename P, typename A>
+// The gradient of a row, read once; `each` gets the place of an element in the thread, dy, and x by its statistics.
+template <int E, int G, int N, typename T, typename P, typename A, typename F>
 __device__ __forceinline__ void layer_norm_dx_row(const T* x, const T* dy, const P* scale, A m, A inverse, T* dx, int n,
-                                                  A share) {
+                                                  A share, F each) {
     int group = G ? G : blockDim.x, lane = threadIdx.x % group;
     Pack<T, N> xs[E / N], dys[E / N];
     A sum = A(0), dot = A(0);
@@ -149,9 +150,11 @@ __device__ __forceinline__ void layer_norm_dx_row(const T* x, const T* dy, const
         if (scale) s = read_pack<N>(scale + at);
 #pragma unroll
         for (int k = 0; k < N; k++) {
-            A g = A(wide(dys[v].v[k])) * (scale ? A(wide(s.v[k])) : A(1));
+            A d = wide(dys[v].v[k]), g = d * (scale ? A(wide(s.v[k])) : A(1));
+            A to_mean = (A(wide(xs[v].v[k])) - m) * inverse;
+            each(v * N + k, d, to_mean);
             sum += g;
-            dot += g * (A(wide(xs[v].v[k])) - m) * inverse;
+            dot += g * to_mean;
         }
     }
     sum = group_join<Sum>(sum, group) * share;
@@ -184,7 +187,7 @@ __global__ void __launch_bounds__(row_threads<E, G>::most, row_threads<E, G>::bl
     for (i64 r = blockIdx.x * (i64)each + (G ? threadIdx.x / G : 0); r < rows; r += gridDim.x * (i64)each) {
         i64 at = r * n;
         A m = mean[r], inverse = rsqrt(variance[r] + epsilon);
-        layer_norm_dx_row<E, G, N>(x + at, dy + at, scale, m, inverse, dx + at, n, share);
+        layer_norm_dx_row<E, G, N>(x + at, dy + at, scale, m, inverse, dx + at, n, share, [](int, A, A) {});
     }
 }
 
@@ -200,43 +203,12 @@ __device__ __forceinline__ void grad_rows(const T* x, const T* dy, const P* scal
     for (int e = 0; e < E; e++) ds[e] = db[e] = A(0);
 #pragma unroll 1
     for (i64 r = first; r < rows; r += step) {
-        const T *own = x + r * n, *given = dy + r * n;
-        A m = mean[r], inverse = rsqrt(variance[r] + epsilon), sum = A(0), dot = A(0);
-        Pack<T, N> xs[E / N], dys[E / N];
-#pragma unroll
-        for (int v = 0; v < E / N; v++) {
-            int at = (v * group + lane) * N;
-            if (at >= n) continue;
-            xs[v] = read_pack<N>(own + at);
-            dys[v] = read_pack<N>(given + at);
-            Pack<P, N> s;
-            if (scale) s = read_pack<N>(scale + at);
-#pragma unroll
-            for (int k = 0; k < N; k++) {
-                A d = wide(dys[v].v[k]), g = d * (scale ? A(wide(s.v[k])) : A(1));
-                A to_mean = (A(wide(xs[v].v[k])) - m) * inverse;
-                ds[v * N + k] += d * to_mean;
-                db[v * N + k] += d;
-                sum += g;
-                dot += g * to_mean;
-            }
-        }
-        sum = group_join<Sum>(sum, group) * share;
-        dot = group_join<Sum>(dot, group) * share;
-#pragma unroll
-        for (int v = 0; v < E / N; v++) {
-            int at = (v * group + lane) * N;
-            if (at >= n) continue;
-            Pack<P, N> s;
-            if (scale) s = read_pack<N>(scale + at);
-#pragma unroll
-            for (int k = 0; k < N; k++) {
-                A g = A(wide(dys[v].v[k])) * (scale ? A(wide(s.v[k])) : A(1));
-                A to_mean = (A(wide(xs[v].v[k])) - m) * inverse;
-                xs[v].v[k] = narrow_to<T>::of((g - sum - to_mean * dot) * inverse);
-            }
-            write_pack<N>(dx + r * n + at, xs[v]);
-        }
+        i64 at = r * n;
+        A m = mean[r], inverse = rsqrt(variance[r] + epsilon);
+        layer_norm_dx_row<E, G, N>(x + at, dy + at, scale, m, inverse, dx + at, n, share, [&](int e, A d, A to_mean) {
+            ds[e] += d * to_mean;
+            db[e] += d;
+        });
     }
 #pragma unroll
     for (int e = 0; e < E; e++) {

@@ -217,8 +217,22 @@ class Launcher:
             given = tuple(table if a is TABLE else a for a in args)
             self.machine.kernel(unit, kernel)((grid,), (_THREADS,), given)
 
-    def bits(self, table: Any, value: Any) -> Any:
-        """The bits of an argument; those of the table are given."""
+    def updates(self, op: str, numbers: tuple, by: tuple) -> list[tuple]:
+        """The launches of a step of sgd, momentum or adam by the numbers of its kernel and, of adam, the factors."""
+        made = [self.over(f"{op}_all", *by, after=numbers)]
+        if op == "adam":
+            betas = np.int64(self.count), *numbers[:2]
+            made.append(self.launch("adam_all_powers", -(-self.count // _THREADS), TABLE, *betas))
+        return made
+
+    def started(self, launches: list[tuple], table: Any) -> list[tuple]:
+        """Function, blocks, threads and bits of the arguments of each launch; `table` stands for the table."""
+        return [
+            (self.machine.pointer(unit, kernel), grid, _THREADS, [self._bits(a, table) for a in args])
+            for unit, kernel, grid, args in launches
+        ]
+
+    def _bits(self, value: Any, table: Any) -> Any:
         if value is TABLE:
             return table
         if isinstance(value, np.generic):
@@ -226,13 +240,7 @@ class Launcher:
         return self.machine.address(value)
 
     def _steps(self, launches: list[tuple]) -> Any:
-        return core.TableSteps(
-            self._driver,
-            [
-                (self.machine.pointer(unit, k), grid, _THREADS, [self.bits(None, a) for a in args])
-                for unit, k, grid, args in launches
-            ],
-        )
+        return core.TableSteps(self._driver, self.started(launches, None))
 
 
 def step(machine: Any, op: str, table: tuple, attrs: dict, factors: list[float] | None) -> None:
@@ -247,15 +255,7 @@ def step(machine: Any, op: str, table: tuple, attrs: dict, factors: list[float] 
             decay = own.of(attrs["regularization_coeff"] if decays else 0.0)
             more = (*more, decay, np.int32(attrs["use_nesterov"]))
         by = (own.factors(factors),) if op == "adam" else ()
-
-        def launches() -> list[tuple]:
-            made = [own.over(f"{op}_all", *by, after=more)]
-            if op == "adam":
-                betas = np.int64(own.count), numbers["beta1"], numbers["beta2"]
-                made.append(own.launch("adam_all_powers", -(-own.count // _THREADS), TABLE, *betas))
-            return made
-
-        own.run((op, more), launches, addresses)
+        own.run((op, more), functools.partial(own.updates, op, more, by), addresses)
 
 
 _NUMBERS = {"sgd": (), "momentum": ("mu", "rescale_grad"), "adam": ("beta1", "beta2", "epsilon")}
@@ -294,7 +294,7 @@ def together(machine: Any, device: int, kernels: dict[int, str], steps: list[tup
         while at < len(steps):
             end, alike = _alike(kernels, steps, at)
             if len(alike) > 1:
-                launches, keep = _over(machine, device, kernels[steps[at][0]], alike)
+                launches, keep = _over(machine, kernels[steps[at][0]], alike)
                 found += launches
                 held += keep
             else:
@@ -334,21 +334,13 @@ def _is_powers(kernels: dict[int, str], steps: list, at: int, name: str, args: l
     return at < len(steps) and kernels.get(steps[at][0]) == name and steps[at][1] == args
 
 
-def _over(machine: Any, device: int, kernel: str, alike: list[list[int]]) -> tuple[list[tuple], list]:
+def _over(machine: Any, kernel: str, alike: list[list[int]]) -> tuple[list[tuple], list]:
     """The launches over the tensors of several updates."""
     op, t = kernel.rstrip(">").split("<")
     operands, _ = _OPERANDS[op]
     dtype = next(name for name, c in REALS.items() if c == t)
     own = Launcher(machine, dtype, [args[-1] for args in alike])
     table = own._uploaded(np.asarray([args[i] for i in range(operands) for args in alike], np.int64))
-    numbers = [np.uint64(bits) for bits in alike[0][operands:-1]]
     by = (own.factors(None),) if op == "adam" else ()
-    launches = [own.over(f"{op}_all", *by, after=tuple(numbers))]
-    if op == "adam":
-        counts = np.int64(own.count), *numbers[:2]
-        launches.append(own.launch("adam_all_powers", -(-own.count // _THREADS), TABLE, *counts))
-    bits = functools.partial(own.bits, machine.address(table))
-    return [(machine.pointer(u, k), grid, _THREADS, [bits(a) for a in args]) for u, k, grid, args in launches], [
-        own,
-        table,
-    ]
+    launches = own.updates(op, tuple(np.uint64(bits) for bits in alike[0][operands:-1]), by)
+    return own.started(launches, machine.address(table)), [own, table]

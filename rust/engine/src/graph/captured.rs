@@ -82,8 +82,7 @@ impl Place {
         self.own.is_none() && !self.is_written && !self.holds(state)
     }
 
-    /// The value to be copied into memory of the graphs before they start. `None`: the variable is not
-    /// as it was.
+    /// The value to be copied into memory of the graphs before they start. `None`: the variable is not as it was.
     fn moved(&self, state: &State) -> Option<Moved> {
         let Some(own) = &self.own else { return self.holds(state).then_some(Moved::Not) };
         let held = state.lock(self.var);

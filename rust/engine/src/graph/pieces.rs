@@ -74,8 +74,7 @@ impl<'a> Division<'a> {
 
     /// True if the step touches only temporaries, and variables of the scope that it reads or writes in place.
     fn may_repeat(&self, step: &Step) -> bool {
-        let is_steady =
-            |v: Var| self.plan.vars[v as usize].place != Storage::Local && !self.unsteady.contains(&v) || v == ABSENT;
+        let is_steady = |v: Var| self.plan.vars[v as usize].place != Storage::Local && !self.unsteady.contains(&v);
         let in_place = |o: usize| {
             step.in_place.iter().any(|&(i, to)| to as usize == o && step.ins.flat[i as usize] == step.outs.flat[o])
         };

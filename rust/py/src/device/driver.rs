@@ -7,6 +7,7 @@ use oar_core::{bail, err};
 use oar_engine::graph::release_graphs;
 use parking_lot::{Mutex, RwLock};
 use pyo3::prelude::*;
+use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::ffi::{c_int, c_uint, c_void, CStr, CString};
 use std::sync::{Arc, Weak};
@@ -221,11 +222,12 @@ impl Driver {
         check("cuMemcpyHtoDAsync", code)
     }
 
-    /// Starts a kernel on the stream. Call it within the context.
+    /// Starts a kernel on the stream with the bits of its arguments. Call it within the context.
     ///
     /// # Safety
-    /// `params` points to the kernel's arguments, in number and types.
-    pub unsafe fn launch(&self, at: &Launched, params: &mut [*mut c_void]) -> Result<()> {
+    /// `values` are the kernel's arguments, in number and types.
+    pub unsafe fn launch(&self, at: &Launched, values: &mut [u64]) -> Result<()> {
+        let mut params: SmallVec<[*mut c_void; 24]> = values.iter_mut().map(|v| v as *mut u64 as *mut c_void).collect();
         let ([x, y, z], stream) = (at.grid, self.stream as *mut c_void);
         let none = std::ptr::null_mut();
         // SAFETY: by the caller's contract.

@@ -82,7 +82,7 @@ struct Keeping {
     device: i32,
     arena: Arc<Arena>,
     steps: Vec<Kept>,
-    /// Since `whole` was called something happened that a graph does not repeat.
+    /// Since `kept` was called something happened that a graph does not repeat.
     is_broken: bool,
 }
 

@@ -14,7 +14,6 @@ use parking_lot::Mutex;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 use std::collections::HashMap;
-use std::ffi::c_void;
 use std::sync::Arc;
 
 /// Limits of the keys, and of the sets of attributes of a key: attributes that change at each call have no recipe.
@@ -180,12 +179,8 @@ impl Recipe {
 impl Started for Recipe {
     fn start(&self, number: usize, values: &mut Values, driver: &Driver) -> Result<()> {
         match &self.steps[number].0 {
-            Step::Kernel(at) => {
-                let mut params: SmallVec<[*mut c_void; 24]> =
-                    values.iter_mut().map(|v| v as *mut u64 as *mut c_void).collect();
-                // SAFETY: the arguments are those of the recorded launch of the same kernel.
-                unsafe { driver.launch(at, &mut params) }
-            }
+            // SAFETY: the arguments are those of the recorded launch of the same kernel.
+            Step::Kernel(at) => unsafe { driver.launch(at, values) },
             // SAFETY: as above, of the same function.
             Step::Library(function) => unsafe { function.call(values) },
         }

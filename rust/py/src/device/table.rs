@@ -9,7 +9,6 @@ use oar_core::tensor::{Tensor, Value};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
-use std::ffi::c_void;
 use std::sync::Arc;
 
 /// Device, data type, addresses (slot by slot) and sizes (of the first slot).
@@ -124,10 +123,8 @@ impl TableSteps {
                 Arg::Number(bits) => bits,
             };
             let mut values: SmallVec<[u64; 24]> = args.iter().map(value).collect();
-            let mut params: SmallVec<[*mut c_void; 24]> =
-                values.iter_mut().map(|v| v as *mut u64 as *mut c_void).collect();
             // SAFETY: the arguments are those of the kernel, as the launcher that made the steps describes them.
-            unsafe { self.driver.launch(launched, &mut params)? };
+            unsafe { self.driver.launch(launched, &mut values)? };
         }
         *last = Some((addresses, table));
         Ok(())

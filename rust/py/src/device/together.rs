@@ -4,8 +4,6 @@ use super::driver::{Driver, Launched};
 use super::graph::{Kept, Started, Values};
 use oar_core::base::Result;
 use pyo3::prelude::*;
-use smallvec::SmallVec;
-use std::ffi::c_void;
 use std::sync::Arc;
 
 /// A kernel with its blocks and threads, and the bits of its arguments.
@@ -30,9 +28,8 @@ struct Launches {
 
 impl Started for Launches {
     fn start(&self, number: usize, values: &mut Values, driver: &Driver) -> Result<()> {
-        let mut params: SmallVec<[*mut c_void; 24]> = values.iter_mut().map(|v| v as *mut u64 as *mut c_void).collect();
         // SAFETY: the arguments are those of the kernel, as `multi.together` describes the launch.
-        unsafe { driver.launch(&self.steps[number], &mut params) }
+        unsafe { driver.launch(&self.steps[number], values) }
     }
 
     fn function(&self, number: usize) -> usize {

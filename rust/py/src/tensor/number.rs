@@ -300,7 +300,10 @@ fn with_scalar(
             _ => {}
         }
     }
-    let device = left.tensor().or_raise()?.on_device().map(|(memory, _)| memory.device());
+    let device = match backend::is_active() && !trace::is_on() {
+        true => left.tensor().or_raise()?.on_device().map(|(memory, _)| memory.device()),
+        false => None,
+    };
     let right = if trace::is_on() || device.is_some() {
         // A Program gets an operator, and a shape that holds for inputs of all sizes. On a device a fill is one launch,
         // where an upload waits for host memory.
@@ -314,8 +317,8 @@ fn with_scalar(
         ];
         let attrs = attrs_with(op, &set);
         match device {
-            Some(_) if !trace::is_on() => backend::on(device, || call1(py, op, &attrs, &[]))?,
-            _ => call1(py, op, &attrs, &[])?,
+            Some(_) => backend::on(device, || call1(py, op, &attrs, &[]))?,
+            None => call1(py, op, &attrs, &[])?,
         }
     } else {
         let dims = if reverse { left.tensor().or_raise()?.dims().to_vec() } else { vec![1] };
