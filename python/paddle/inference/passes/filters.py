@@ -6,12 +6,14 @@ multiply, and for sizes that it does not make faster.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from paddle._basics.dtypes import VarType
 from paddle.inference.graph import Graph
 
-from .panels import SLOT
+from .panels import SLOT, Packing
 
 __all__ = ["pack_filters"]
 
@@ -24,7 +26,7 @@ _LEAST = 512
 
 def pack_filters(graph: Graph) -> set[str]:
     """Gives convolutions the panels of their filters; returns the new variables."""
-    panels: dict[tuple, str | None] = {}
+    packing = Packing(graph)
     for node in graph.find(*_CONVOLUTIONS):
         w, pair = node.one("Filter"), [1, 1]
         if w is None or not graph.is_param(w) or graph.dtype(w) != VarType.FP32 or node.attr("groups", 1) != 1:
@@ -35,11 +37,8 @@ def pack_filters(graph: Graph) -> set[str]:
             continue
         if node.attr("data_format", "NCHW") not in ("NCHW", "AnyLayout") or min(*strides, *dilations) < 1:
             continue
-        key = w, strides, dilations, node.attr("mkldnn_data_type", "float32") == "bfloat16"
-        if key not in panels:
-            packed = graph.scope.find_var(w).get_tensor()._filter_panels(*key[1:])
-            panels[key] = None if packed is None else graph.new_param(w, np.asarray(packed))
-        name = panels[key]
+        key = strides, dilations, node.attr("mkldnn_data_type", "float32") == "bfloat16"
+        name = packing.form(w, key, partial(graph.scope.find_var(w).get_tensor()._filter_panels, *key))
         if name is not None:
             graph.add_input(node, SLOT, name)
-    return {name for name in panels.values() if name is not None}
+    return packing.names()

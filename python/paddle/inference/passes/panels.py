@@ -9,12 +9,16 @@ Of a recurrent network the input weights are transposed. The state weights becom
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import numpy as np
 
 from paddle._basics.dtypes import VarType
 from paddle.inference.graph import Graph
 
-__all__ = ["SLOT", "pack_weights"]
+__all__ = ["SLOT", "Packing", "pack_weights"]
 
 #: operators that read panels
 _PRODUCTS = ("fc", "multihead_matmul")
@@ -37,9 +41,28 @@ def pack_weights(graph: Graph) -> set[str]:
     return _pack_products(graph) | _pack_recurrent(graph)
 
 
+class Packing:
+    """The packed forms of parameters, each made once."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._made: dict[tuple, str | None] = {}
+
+    def form(self, parameter: str, key: Any, make: Callable[[], Any]) -> str | None:
+        """The variable of a form that `key` names, of the array that `make` returns; None if that is None."""
+        if (parameter, key) not in self._made:
+            array = make()
+            self._made[parameter, key] = None if array is None else self._graph.new_param(parameter, np.asarray(array))
+        return self._made[parameter, key]
+
+    def names(self) -> set[str]:
+        """The new variables."""
+        return {name for name in self._made.values() if name is not None}
+
+
 def _pack_products(graph: Graph) -> set[str]:
     """Gives products the panels of their matrices, which stay for inputs of few rows."""
-    panels: dict[str, str | None] = {}
+    packing = Packing(graph)
     for node in graph.find(*_PRODUCTS):
         w = node.one("W")
         if w is None or not graph.is_param(w) or node.attr("mkldnn_data_type", "float32") == "bfloat16":
@@ -47,39 +70,37 @@ def _pack_products(graph: Graph) -> set[str]:
         rows, columns = graph.shape(w)[0], int(np.prod(graph.shape(w)[1:]))
         if min(rows, columns) < _LEAST or node.attr("padding_weights", False):
             continue
-        if w not in panels:
-            packed = graph.scope.find_var(w).get_tensor()._matrix_panels()
-            panels[w] = None if packed is None else graph.new_param(w, np.asarray(packed))
-        name = panels[w]
+        name = packing.form(w, None, graph.scope.find_var(w).get_tensor()._matrix_panels)
         if name is not None:
             graph.add_input(node, SLOT, name)
-    return {name for name in panels.values() if name is not None}
+    return packing.names()
 
 
 def _pack_recurrent(graph: Graph) -> set[str]:
     """Gives recurrent networks their packed weights; the others stay, for states of several sequences."""
-    made: dict[tuple, str] = {}
+    packing = Packing(graph)
 
-    def packed(name: str, kind: int, array: np.ndarray) -> str:
-        if (name, kind) not in made:
-            made[name, kind] = graph.new_param(name, array)
-        return made[name, kind]
+    def columns(name: str) -> np.ndarray:
+        return graph.value(name).T
+
+    def blocks(name: str, gates: int, hidden: int, units: int) -> np.ndarray:
+        return graph.value(name).reshape(gates, hidden // units, units, hidden).transpose(1, 3, 0, 2)
 
     for node in graph.find("rnn"):
         gates, hidden = _GATES.get(node.attr("mode", "")), node.attr("hidden_size", 0)
         units = next((u for u in _UNITS if hidden % u == 0), 0)
         # the biases are the second half
-        matrices = node.ins.get("WeightList", [])[: len(node.ins.get("WeightList", [])) // 2]
+        weights = node.ins.get("WeightList", [])
+        matrices = weights[: len(weights) // 2]
         if gates is None or hidden < _LEAST or not units or not node.attr("is_test", False):
             continue
         if not all(graph.is_param(n) and graph.dtype(n) in (VarType.FP32, VarType.FP64) for n in matrices):
             continue
         if any(graph.shape(n) != [gates * hidden, hidden] for n in matrices[1::2]):
             continue
-        names = []
+        names: list = []
         for ih, hh in zip(matrices[::2], matrices[1::2], strict=True):
-            names.append(packed(ih, 0, graph.value(ih).T))
-            blocks = graph.value(hh).reshape(gates, hidden // units, units, hidden).transpose(1, 3, 0, 2)
-            names.append(packed(hh, units, blocks))
+            names.append(packing.form(ih, "columns", partial(columns, ih)))
+            names.append(packing.form(hh, units, partial(blocks, hh, gates, hidden, units)))
         graph.add_input(node, SLOT, *names)
-    return set(made.values())
+    return packing.names()

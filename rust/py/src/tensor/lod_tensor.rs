@@ -115,6 +115,13 @@ pub fn value_of(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     }
 }
 
+/// A new LoDTensor of bytes that `write` fills in; `None` if it returns false.
+fn written(len: usize, write: impl FnOnce(&mut [u8]) -> bool) -> PyResult<Option<PyLoDTensor>> {
+    let mut bytes = Tensor::empty(DType::U8, &[len as i64]).or_raise()?;
+    let is_whole = write(bytes.data_mut::<u8>().or_raise()?);
+    Ok(is_whole.then(|| PyLoDTensor(Arc::new(VarStorage::new(Value::Dense(bytes))))))
+}
+
 #[pymethods]
 impl PyLoDTensor {
     #[new]
@@ -208,13 +215,14 @@ impl PyLoDTensor {
             return Ok(None);
         }
         let columns = t.numel() / rows;
-        let mut panels = Tensor::empty(DType::U8, &[amx::right_len(rows, columns) as i64]).or_raise()?;
-        amx::pack_right(t.data::<f32>(), rows, columns, panels.data_mut::<u8>().or_raise()?);
-        Ok(Some(PyLoDTensor(Arc::new(VarStorage::new(Value::Dense(panels))))))
+        written(amx::right_len(rows, columns), |panels| {
+            amx::pack_right(t.data::<f32>(), rows, columns, panels);
+            true
+        })
     }
 
-    /// The float32 filters [filters, channels, height, width] of a convolution as panels for the matrix unit; `None` where the
-    /// processor has no such unit, it is off, or it cannot compute the convolution.
+    /// The float32 filters [filters, channels, height, width] of a convolution as panels for the matrix unit; `None` where
+    /// the processor has no such unit, it is off, or it cannot compute the convolution.
     fn _filter_panels(
         &self,
         strides: [usize; 2],
@@ -231,11 +239,7 @@ impl PyLoDTensor {
         if len == 0 {
             return Ok(None);
         }
-        let mut panels = Tensor::empty(DType::U8, &[len as i64]).or_raise()?;
-        if !pack_filters(&shape, t.data::<f32>(), panels.data_mut::<u8>().or_raise()?) {
-            return Ok(None);
-        }
-        Ok(Some(PyLoDTensor(Arc::new(VarStorage::new(Value::Dense(panels))))))
+        written(len, |panels| pack_filters(&shape, t.data::<f32>(), panels))
     }
 
     fn _numel(&self) -> usize {

@@ -1,16 +1,7 @@
 //! Stubs for architectures without AMX: filters are never packed.
 
+use super::FilterShape;
 use crate::conv::Conv;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FilterShape {
-    pub filters: usize,
-    pub channels: usize,
-    pub kernel: [usize; 2],
-    pub stride: [usize; 2],
-    pub dilation: [usize; 2],
-    pub bf16: bool,
-}
 
 pub fn always(_on: bool) {}
 

@@ -8,17 +8,7 @@
 //! Either each phase and each 32 channels are a plane, and a step belongs to one tap; or phases are channels of one plane,
 //! and a step goes on into the pixels of the taps to the right, which wastes less where there are few channels.
 
-/// What the panels of filters depend on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FilterShape {
-    pub filters: usize,
-    pub channels: usize,
-    pub kernel: [usize; 2],
-    pub stride: [usize; 2],
-    pub dilation: [usize; 2],
-    /// Filters and images are rounded to bf16; otherwise each float is three bf16 parts.
-    pub bf16: bool,
-}
+use super::FilterShape;
 
 /// Numbers of a filter in a step.
 pub const STEP: usize = 32;

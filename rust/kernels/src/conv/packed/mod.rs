@@ -19,8 +19,18 @@ mod multiply;
 mod run;
 
 #[cfg(not(target_arch = "x86_64"))]
-pub use absent::{always, convolve_packed, pack_filters, panels_len, FilterShape};
-#[cfg(target_arch = "x86_64")]
-pub use layout::FilterShape;
+pub use absent::{always, convolve_packed, pack_filters, panels_len};
 #[cfg(target_arch = "x86_64")]
 pub use run::{always, convolve_packed, pack_filters, panels_len};
+
+/// What the panels of filters depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FilterShape {
+    pub filters: usize,
+    pub channels: usize,
+    pub kernel: [usize; 2],
+    pub stride: [usize; 2],
+    pub dilation: [usize; 2],
+    /// Filters and images are rounded to bf16; otherwise each float is three bf16 parts.
+    pub bf16: bool,
+}

@@ -1,9 +1,9 @@
 //! Panels of filters, and convolutions by them: blocks of filters and pixels, divided among threads.
 
 use super::image::Planes;
-use super::layout::{Field, FilterShape, Layout, BLOCK, STEP, STEP_BYTES};
+use super::layout::{Field, Layout, BLOCK, STEP, STEP_BYTES};
 use super::multiply::{Finish, Product, APART};
-use super::{lanes, multiply};
+use super::{lanes, multiply, FilterShape};
 use crate::conv::{convolve_of, Conv, WinogradOutput};
 use crate::elementwise::update_by;
 use crate::gemm::amx::pack::{parts, Lanes, Magnitudes, PARTS};
@@ -77,14 +77,13 @@ fn len_of(l: &Layout, filters: usize) -> usize {
 /// Writes the panels of filters [filters, channels, kernel..], `panels_len` bytes. Returns false for filters that the unit
 /// cannot multiply: they must stay unpacked.
 pub fn pack_filters(shape: &FilterShape, w: &[f32], to: &mut [u8]) -> bool {
+    let ([kh, kw], depth) = (shape.kernel, depth_of(shape));
     if by_lanes(shape) {
-        assert!(w.len() == shape.filters * depth_of(shape) && to.len() == panels_len(shape));
-        lanes::pack(w, depth_of(shape), to);
+        assert!(w.len() == shape.filters * depth && to.len() == panels_len(shape));
+        lanes::pack(w, depth, to);
         return true;
     }
     let Some(l) = Layout::new(shape) else { return false };
-    let [kh, kw] = shape.kernel;
-    let depth = shape.channels * kh * kw;
     assert!(w.len() == shape.filters * depth && to.len() == len_of(&l, shape.filters) && enabled());
     let blocks = shape.filters.div_ceil(BLOCK);
     let (panels, magnitudes) = to.split_at_mut(blocks * l.panel());
@@ -211,7 +210,7 @@ pub fn convolve_packed(
     };
     run.all();
     for n in 0..c.images {
-        run_again(c, n, &again[n * blocks..(n + 1) * blocks], x, w, bias, residual, relu, y);
+        run.again(n, w, y);
     }
     true
 }
@@ -242,40 +241,6 @@ fn is_faster(c: &Conv, l: &Layout, f: &Field) -> bool {
     let plain = plain + if filters <= 32 { 3000.0 * c.filter_len() as f64 } else { 0.0 };
     let (each, pair) = if bf16 { (6.0, 700.0) } else { (22.0, 1500.0) };
     plain > each * padded + pair * (f.planes * f.plane) as f64 + 300.0 * (filters * pixels) as f64 + 1e6
-}
-
-/// Computes the marked blocks of image `n` without the unit.
-fn run_again(
-    c: &Conv,
-    n: usize,
-    again: &[AtomicBool],
-    x: &[f32],
-    w: &[f32],
-    bias: Option<&[f32]>,
-    residual: Option<&[f32]>,
-    relu: bool,
-    y: &mut [f32],
-) {
-    let (from, to) = (c.in_len() / c.images, c.out_len() / c.images);
-    let (plane, depth) = (to / c.out_channels, c.filter_len() / c.out_channels);
-    let mut first = 0;
-    while first < again.len() {
-        let many = again[first..].iter().take_while(|a| a.load(Relaxed)).count();
-        if many == 0 {
-            first += 1;
-            continue;
-        }
-        let filters = first * BLOCK..c.out_channels.min((first + many) * BLOCK);
-        let one = Conv { images: 1, out_channels: filters.len(), ..*c };
-        let part = n * to + filters.start * plane..n * to + filters.end * plane;
-        let y = &mut y[part.clone()];
-        let (x, w) = (&x[n * from..(n + 1) * from], &w[filters.start * depth..filters.end * depth]);
-        convolve_of(&one, x, w, bias.map(|b| &b[filters]), relu && residual.is_none(), y);
-        if let Some(z) = residual {
-            update_by(y, &z[part], |y, z| if !relu || y + z > 0.0 { y + z } else { 0.0 });
-        }
-        first += many;
-    }
 }
 
 /// An image that threads read.
@@ -339,6 +304,33 @@ impl Run<'_> {
                     self.blocks(n..n + 1, buf.get(), &seen, blocks, pairs);
                 });
             });
+        }
+    }
+
+    /// Computes the marked blocks of image `n` without the unit, into all of `y`.
+    fn again(&self, n: usize, w: &[f32], y: &mut [f32]) {
+        let c = self.c;
+        let marked = &self.again[n * self.blocks..(n + 1) * self.blocks];
+        let (from, to) = (c.in_len() / c.images, c.out_len() / c.images);
+        let (plane, depth) = (to / c.out_channels, c.filter_len() / c.out_channels);
+        let mut first = 0;
+        while first < marked.len() {
+            let many = marked[first..].iter().take_while(|a| a.load(Relaxed)).count();
+            if many == 0 {
+                first += 1;
+                continue;
+            }
+            let filters = first * BLOCK..c.out_channels.min((first + many) * BLOCK);
+            let one = Conv { images: 1, out_channels: filters.len(), ..*c };
+            let part = n * to + filters.start * plane..n * to + filters.end * plane;
+            let y = &mut y[part.clone()];
+            let (x, w) = (&self.x[n * from..(n + 1) * from], &w[filters.start * depth..filters.end * depth]);
+            let relu = self.relu;
+            convolve_of(&one, x, w, self.bias.map(|b| &b[filters]), relu && self.residual.is_none(), y);
+            if let Some(z) = self.residual {
+                update_by(y, &z[part], |y, z| if !relu || y + z > 0.0 { y + z } else { 0.0 });
+            }
+            first += many;
         }
     }
 
