@@ -167,24 +167,13 @@ def sound(value):
     return file.getvalue()
 
 
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    def urlopen(url, timeout):
-        raise OSError("no network")
-
-    monkeypatch.setattr("urllib.request.urlopen", urlopen)
-    monkeypatch.setattr(common, "DATA_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("paddle._basics.fetch.PAUSES", (0, 0))
-    return tmp_path / "home"
-
-
-def test_esc50(home):
+def test_esc50(offline):
     rows = "filename,fold,target,category,esc10,src_file,take\n" + "".join(
         f"{i}.wav,{i % 5 + 1},{i},x,False,1,A\n" for i in range(10)
     )
     files = {"ESC-50-master/meta/esc50.csv": rows}
     files |= {f"ESC-50-master/audio/{i}.wav": sound(i / 16) for i in range(10)}
-    archive = packed(home, "ESC-50-master.zip", files)
+    archive = packed(offline, "ESC-50-master.zip", files)
     train, dev = (audio.datasets.ESC50(mode, 2, archive=archive) for mode in ("train", "dev"))
     assert len(train) == 8 and len(dev) == 2 and len(train.label_list) == 50
     assert [(x.shape, float(x[0]), label) for x, label in dev] == [([96], 1 / 16, 1), ([96], 6 / 16, 6)]
@@ -196,12 +185,12 @@ def test_esc50(home):
         audio.datasets.ESC50("dev", 2, "chroma", archive)
 
 
-def test_tess(home):
+def test_tess(offline):
     top = audio.datasets.TESS.audio_path
     names = [
         f"{actress}_{word}_{mood}" for actress in ("OAF", "YAF") for word in ("back", "bar") for mood in ("sad", "ps")
     ]
-    archive = packed(home, "TESS.zip", {f"{top}/{name}.wav": sound(0.5) for name in names})
+    archive = packed(offline, "TESS.zip", {f"{top}/{name}.wav": sound(0.5) for name in names})
     train, dev = (audio.datasets.TESS(mode, 4, 1, archive=archive) for mode in ("train", "dev"))
     assert len(train) == 6 and [Path(f).stem for f in dev.files] == ["OAF_back_ps", "YAF_back_ps"]
     assert dev.labels == [5, 5] and train.labels == [6, 5, 6, 6, 5, 6]
@@ -210,6 +199,6 @@ def test_tess(home):
 
 
 @pytest.mark.parametrize("name", ["ESC50", "TESS"])
-def test_offline(home, name):
+def test_offline(offline, name):
     with pytest.raises(RuntimeError, match=r"(?s)http.*(ESC-50-master|TESS_Toronto).*zip"):
         getattr(audio.datasets, name)()

@@ -10,7 +10,6 @@ import tarfile
 import numpy as np
 import paddle
 import pytest
-from paddle.dataset import common
 from paddle.vision import datasets, transforms
 
 RANDOM = np.random.RandomState(0)
@@ -34,17 +33,6 @@ def encoded(pixels, form):
     file = io.BytesIO()
     paddle.utils.try_import("PIL.Image").fromarray(pixels).save(file, form)
     return file.getvalue()
-
-
-@pytest.fixture
-def offline(tmp_path, monkeypatch):
-    def urlopen(url, timeout):
-        raise OSError("no network")
-
-    monkeypatch.setattr("urllib.request.urlopen", urlopen)
-    monkeypatch.setattr(common, "DATA_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("paddle._basics.fetch.PAUSES", (0, 0))
-    return tmp_path / "home"
 
 
 @pytest.mark.parametrize(

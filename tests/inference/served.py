@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -26,3 +27,12 @@ def outputs_of(predictor, *arrays: np.ndarray) -> list[np.ndarray]:
 def operators_of(predictor) -> list[str]:
     block = predictor._session.model.desc.block(0)
     return [block.op(i).type() for i in range(block.op_size())]
+
+
+def in_threads(serve: Callable[..., Any], arguments: list[tuple]) -> None:
+    """Calls a function with each of the arguments, in threads at once."""
+    threads = [threading.Thread(target=serve, args=args) for args in arguments]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

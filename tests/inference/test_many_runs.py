@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import threading
 
 import numpy as np
 import paddle
 import pytest
 from paddle.static.nn import fc
-from served import predictor_of
+from served import in_threads, predictor_of
 
 RUNS, THREADS = 100_000, 4
 
@@ -46,11 +45,7 @@ def test_resident_memory_is_flat(export):
         except BaseException as error:  # noqa: BLE001
             failed.append(error)
 
-    threads = [threading.Thread(target=serve, args=(clone, i)) for i, clone in enumerate(clones)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(serve, [(clone, i) for i, clone in enumerate(clones)])
     assert not failed
     print({run: round(size, 1) for run, size in seen.items()})
     early = max(size for run, size in seen.items() if run <= RUNS // 5)

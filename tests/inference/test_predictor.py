@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import paddle
 import pytest
@@ -19,7 +17,7 @@ from paddle.inference import (
 )
 from paddle.inference.passes.bfloat16 import rounded, supported
 from paddle.static.nn import fc
-from served import outputs_of, predictor_of
+from served import in_threads, outputs_of, predictor_of
 
 ROWS = ([None, 6], "float32")
 
@@ -90,11 +88,7 @@ def test_clones_share_parameters_and_run_at_once(prefix):
                 wrong.append(seed)
 
     reference = [predictor_of(prefix) for _ in clones]
-    threads = [threading.Thread(target=serve, args=(c, i)) for i, c in enumerate(clones)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(serve, [(c, i) for i, c in enumerate(clones)])
     assert not wrong
 
 

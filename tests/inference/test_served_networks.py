@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import paddle
 import pytest
 from paddle import nn
 from paddle.static.nn import fc
-from served import outputs_of, predictor_of
+from served import in_threads, outputs_of, predictor_of
 
 
 def recurrent(kind, hidden, direction):
@@ -71,11 +69,7 @@ def test_clones_in_threads_give_the_same_bits(export):
             if not np.array_equal(outputs_of(clone, inputs[i])[0], want[i]):
                 wrong.append(i)
 
-    threads = [threading.Thread(target=serve, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(serve, [(i,) for i in range(4)])
     assert not wrong
 
 
