@@ -104,6 +104,7 @@ def test_gradients():
         (lambda s, x: s.stft(x, 16, pad_mode="edge"), "stft: pad_mode must be 'reflect' or 'constant', got 'edge'"),
         (lambda s, x: s.stft(x, 128), "stft: pad_mode 'reflect' by 64 needs more than 64 samples, x has 50"),
         (lambda s, x: s.stft(x.astype("complex128"), 16), "stft: onesided must be False for complex numbers"),
+        (lambda s, x: s.stft(x.astype("int64"), 16, window=paddle.ones([16])), "floating-point or complex .*got int64"),
         (lambda s, x: s.istft(s.stft(x, 16), 32), "istft: x must have 17 frequencies .n_fft 32, onesided True., got 9"),
         (lambda s, x: s.istft(s.stft(x, 16), 16, return_complex=True), "istft: onesided must be False where"),
         (

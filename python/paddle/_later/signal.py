@@ -202,7 +202,8 @@ def stft(
         Tensor: complex, shape [..., n_fft // 2 + 1 (or n_fft), frames].
 
     Raises:
-        ValueError: for sizes that do not fit, another pad_mode, `onesided=True` for complex numbers.
+        ValueError: for sizes that do not fit, another pad_mode, `onesided=True` for complex numbers, integers with a
+            window.
 
     Examples:
         >>> import paddle
@@ -218,6 +219,8 @@ def stft(
     if complex_x and onesided:
         raise ValueError("stft: onesided must be False for complex numbers")
     real = convert_dtype(x.dtype).replace("complex64", "float32").replace("complex128", "float64")
+    if window is not None and not complex_x and not paddle.is_floating_point(x):
+        raise ValueError(f"stft: x must be floating-point or complex where a window is given, got {real}")
     weights = _window("stft", window, n_fft, win, real)
     frames = _framed("stft", x, n_fft, hop, n_fft // 2 if center else 0, pad_mode)
     frames = frames * paddle.unsqueeze(weights, [1])
