@@ -1,12 +1,14 @@
 //! Instances in memory: all values consecutively, and the number of values per slot.
 
+use oar_core::tensor::alloc::prefer_huge_for;
+
 /// Instances that were read together.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
     /// Values of the integer slots: by instance, then by slot.
     pub ints: Vec<u64>,
     pub floats: Vec<f32>,
-    /// Number of values per used slot of every instance.
+    /// Number of values per used slot of every instance; of the first only if all have the same (`shrink`).
     pub counts: Vec<u32>,
     /// Ends of the instances in `ints` and `floats`.
     pub ends: Vec<(u32, u32)>,
@@ -44,7 +46,7 @@ impl Block {
         Instance {
             ints: &self.ints[u as usize..u_end as usize],
             floats: &self.floats[f as usize..f_end as usize],
-            counts: &self.counts[i * width..(i + 1) * width],
+            counts: if self.counts.len() == width { &self.counts } else { &self.counts[i * width..(i + 1) * width] },
             id: self.ids.get(i).map_or("", |s| s),
             content: self.contents.get(i).map_or("", |s| s),
         }
@@ -71,11 +73,16 @@ impl Block {
 
     /// A block with capacity for a text of `bytes`; `shrink` frees what is unused.
     pub fn for_text(bytes: usize) -> Block {
-        let ints = Vec::with_capacity(bytes / 8);
+        let mut ints = Vec::with_capacity(bytes / 8);
+        prefer_huge_for(&mut ints);
         Block { ints, floats: Vec::with_capacity(bytes / 8), ..Block::default() }
     }
 
-    pub fn shrink(&mut self) {
+    /// Frees unused capacity, and the numbers of values where all instances have the same; none is added afterwards.
+    pub fn shrink(&mut self, width: usize) {
+        if width > 0 && self.counts.chunks_exact(width).all(|row| row == &self.counts[..width]) {
+            self.counts.truncate(width);
+        }
         self.ints.shrink_to_fit();
         self.floats.shrink_to_fit();
         self.counts.shrink_to_fit();

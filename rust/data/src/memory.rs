@@ -10,8 +10,10 @@ use oar_core::base::{Error, Result};
 use oar_core::ensure;
 use parking_lot::Mutex;
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,7 +73,7 @@ impl Memory {
             }
             let mut part = 0;
             let read = reading.read(desc, pieces[at], text, stop, &mut |mut block| {
-                block.shrink();
+                block.shrink(desc.width());
                 if !block.is_empty() {
                     found.lock().push(((at, part), block));
                 }
@@ -251,18 +253,23 @@ fn read(from: &mut &[u8], width: usize, desc: &Desc, block: &mut Block) -> Optio
 
 /// Runs `work` on threads; this thread checks for signals meanwhile.
 fn run_threads(threads: usize, work: &(dyn Fn() + Sync), stop: &Arc<Stop>) -> Result<()> {
+    // Disconnected once all threads have ended.
+    let (sender, ended) = mpsc::channel::<Infallible>();
     std::thread::scope(|scope| {
-        let started: Vec<_> = (0..threads)
-            .map_while(|_| std::thread::Builder::new().name("paddle-feed".into()).spawn_scoped(scope, work).ok())
-            .collect();
-        if started.is_empty() {
+        let started = (0..threads).map_while(|_| {
+            let sender = sender.clone();
+            let work = move || {
+                work();
+                drop(sender);
+            };
+            std::thread::Builder::new().name("paddle-feed".into()).spawn_scoped(scope, work).ok()
+        });
+        if started.count() == 0 {
             work();
         }
-        let mut pause = 1;
+        drop(sender);
         let mut interrupted = Ok(());
-        while started.iter().any(|t| !t.is_finished()) {
-            std::thread::sleep(Duration::from_millis(pause));
-            pause = (pause + 1).min(20);
+        while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(Duration::from_millis(20)) {
             if interrupted.is_ok() {
                 interrupted = check_interrupt();
                 if interrupted.is_err() {

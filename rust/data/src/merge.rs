@@ -3,6 +3,7 @@
 use super::block::{Block, Instance};
 use super::desc::Desc;
 use super::memory::{Memory, SplitMix};
+use super::parse::is_zero;
 use oar_core::base::Result;
 use oar_core::ensure;
 
@@ -126,7 +127,7 @@ fn merge<'a>(desc: &'a Desc, group: &[Instance<'a>]) -> std::result::Result<Part
         for (i, slot) in desc.used().enumerate() {
             let (ints, floats) = (own.ints[i], own.floats[i]);
             let had = merged.ints[i].len() + merged.floats[i].len() > 0;
-            let says = ints.iter().any(|&v| v != 0) || floats.iter().any(|v| v.abs() >= 1e-6);
+            let says = ints.iter().any(|&v| v != 0) || floats.iter().any(|&v| !is_zero(v));
             let some = !ints.is_empty() || !floats.is_empty();
             if !slot.dense && had && some {
                 return Err(&slot.name);

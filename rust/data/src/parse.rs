@@ -164,6 +164,11 @@ fn leading_digits(word: u64) -> (usize, u64) {
 /// What to do about an instance without values.
 pub(crate) const PADDED: &str = "a data generator must pad what has none";
 
+/// Whether a float counts as a zero, which `drop_zeros` leaves out.
+pub(crate) fn is_zero(v: f32) -> bool {
+    v.abs() < 1e-6
+}
+
 fn quoted(bytes: &[u8]) -> String {
     let mut text = String::new();
     for c in String::from_utf8_lossy(&bytes[..bytes.len().min(40)]).chars() {
@@ -257,7 +262,7 @@ fn values<'a>(desc: &Desc, slot: &Slot, rest: &mut Rest<'a>, block: &mut Block) 
         let from = block.floats.len();
         for i in 0..n {
             let value = rest.float().ok_or_else(|| short(i, rest, "number"))?;
-            if !(dropped && value.abs() < 1e-6) {
+            if !(dropped && is_zero(value)) {
                 block.floats.push(value);
             }
         }

@@ -116,6 +116,19 @@ fn columns_give_what_lines_give() {
         let got = block(&desc(zeros), &columns, 0).unwrap();
         assert_eq!((got.ints, got.floats, got.counts, got.ends), (want.ints, want.floats, want.counts, want.ends));
     }
+    // The same number of values in every row, none of them zero; more rows than are copied at a time.
+    let (a, b) = ((1..=200).collect::<Vec<i64>>(), (0..602).map(|v| v as f32 / 2.0 + 1.0).collect::<Vec<_>>());
+    let offsets: Vec<i64> = (0..=150).map(|row| row * 4 + 2).collect();
+    let (rows, even) = (150, Column { offsets: Some(&offsets), values: Values::Floats(&b) });
+    let mut want = Block::default();
+    for row in 0..rows {
+        let b = &b[row * 4 + 2..row * 4 + 6];
+        let line = format!("1 {} 4 {} {} {} {}", row + 1, b[0], b[1], b[2], b[3]);
+        parse::line(&desc(true), line.as_bytes(), &mut want).unwrap();
+    }
+    want.shrink(2);
+    let got = block(&desc(true), &[Column { offsets: None, values: Values::Ints(&a[..rows]) }, even], 0).unwrap();
+    assert_eq!((got.ints, got.floats, got.counts, got.ends), (want.ints, want.floats, want.counts, want.ends));
     let refused = |a: &Column, b: &Column| block(&desc(false), &[*a, *b], 10).unwrap_err().to_string();
     let [ints, floats] = &columns;
     for (offsets, said) in [

@@ -2,6 +2,7 @@
 //!
 //! `pool`, `simd` and `types` are the foundation; each other module is a family of kernels.
 
+pub mod pages;
 pub mod pool;
 pub mod simd;
 pub mod types;

@@ -8,6 +8,8 @@
 use crate::bail;
 use crate::base::fork::ForkMutex;
 use crate::base::Result;
+use oar_kernels::pages::prefer_huge;
+pub use oar_kernels::pages::prefer_huge_for;
 use std::alloc::{alloc_zeroed, dealloc, Layout};
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
@@ -142,11 +144,8 @@ fn from_system(size: usize) -> Option<NonNull<u8>> {
         if p == libc::MAP_FAILED {
             return None;
         }
-        #[cfg(all(target_os = "linux", not(miri)))]
-        // SAFETY: advice on the mapping just made.
-        unsafe {
-            libc::madvise(p, size, libc::MADV_HUGEPAGE)
-        };
+        // SAFETY: the mapping just made.
+        unsafe { prefer_huge(p.cast(), size) };
         return NonNull::new(p.cast());
     }
     // SAFETY: the size is not zero and ALIGN is a power of two.

@@ -1,6 +1,7 @@
 //! The operands of a blocked product: sources of A and B, the target C, the epilogue, and a part of the work.
 
 use crate::gemm::kernel::{Shape, KC};
+use crate::pages::{prefer_huge_for, HUGE};
 use crate::types::Float;
 use std::cell::Cell;
 
@@ -134,9 +135,6 @@ thread_local! {
     static SCRATCH: Cell<Vec<Vec<u64>>> = const { Cell::new(Vec::new()) };
 }
 
-/// A large buffer requests pages of this size: scattered small pages use the sets of the second-level cache unevenly.
-const HUGE: usize = 2 << 20;
-
 /// Calls `f` with a thread-local, 64-byte aligned buffer of at least `n` elements of arbitrary content.
 pub fn with_scratch<T: Float, R>(n: usize, f: impl FnOnce(*mut T) -> R) -> R {
     let bytes = n * size_of::<T>();
@@ -148,13 +146,8 @@ pub fn with_scratch<T: Float, R>(n: usize, f: impl FnOnce(*mut T) -> R) -> R {
     SCRATCH.set(free);
     if buf.len() < words {
         buf = vec![0; words.next_power_of_two()];
-        #[cfg(target_os = "linux")]
         if align == HUGE {
-            const PAGE: usize = 4096;
-            let p = buf.as_mut_ptr().cast::<u8>();
-            let skip = p.align_offset(PAGE);
-            // SAFETY: whole pages of the buffer; advice does not change their contents, and may fail.
-            unsafe { libc::madvise(p.add(skip).cast(), (buf.len() * 8 - skip) / PAGE * PAGE, libc::MADV_HUGEPAGE) };
+            prefer_huge_for(&mut buf);
         }
     }
     let p = buf.as_mut_ptr();

@@ -429,7 +429,7 @@ fn get_group(ring: i32) -> PyResult<PyGroup> {
 #[pyfunction]
 #[pyo3(signature = (ranks, ring=None, over=None))]
 fn new_group(py: Python<'_>, ranks: Vec<usize>, ring: Option<i32>, over: Option<Py<PyAny>>) -> PyResult<PyGroup> {
-    let over = over.map(over_python);
+    let over = over.map(|make| over_python(py, make)).transpose()?;
     let made: Result<_> = py.detach(|| {
         let signals = Signals::watch();
         let made = rings::make(ring, &ranks, over.as_ref(), &|| signals.stop());

@@ -6,6 +6,7 @@
 //! - `send(to, message)` starts to send; `sent(to)` returns whether the bytes have left, and makes progress.
 //! - `receive(of)` returns the next message (a bytearray), or None while it is incomplete.
 
+use crate::gil::{attached_until_exit, wait_at_exit};
 use oar_net::fingerprint::{Fingerprint, BYTES};
 use oar_net::{rings, Error, Interest, MakeTransport, Membership, Result, Transport};
 use pyo3::prelude::*;
@@ -34,12 +35,11 @@ struct Moved {
 impl Moved {
     fn new(party: Membership, make: &Py<PyAny>) -> Result<Moved> {
         let world = party.numbers.len();
-        let (name, mover) = Python::attach(|py| -> PyResult<(String, Py<PyAny>)> {
+        let (name, mover) = call(|py| -> PyResult<(String, Py<PyAny>)> {
             let mover = make.call1(py, (party.id, party.numbers.clone()))?;
             let name: String = mover.getattr(py, "name")?.extract(py)?;
             Ok((name, mover))
-        })
-        .map_err(failed)?;
+        })?;
         // Leaked once per kind of transport, of which there are few.
         let name: &'static str = if name == "mpi" { "mpi" } else { Box::leak(name.into_boxed_str()) };
         let none = || vec![false; world];
@@ -47,11 +47,10 @@ impl Moved {
     }
 
     fn receive(&self, from: usize) -> Result<Option<Vec<u8>>> {
-        Python::attach(|py| -> PyResult<Option<Vec<u8>>> {
+        call(|py| -> PyResult<Option<Vec<u8>>> {
             let found: Option<Py<PyByteArray>> = self.mover.call_method1(py, "receive", (from,))?.extract(py)?;
             Ok(found.map(|bytes| bytes.bind(py).to_vec()))
         })
-        .map_err(failed)
     }
 
     fn damaged(&self, from: usize, what: String) -> Error {
@@ -59,9 +58,11 @@ impl Moved {
     }
 }
 
-/// An exception of the Python object.
-fn failed(e: PyErr) -> Error {
-    Error::Io { what: "the transport".into(), cause: e.to_string() }
+/// Calls the Python object. An exception, and the end of the interpreter, are errors of the transport.
+fn call<T>(function: impl for<'py> FnOnce(Python<'py>) -> PyResult<T>) -> Result<T> {
+    let failed = |cause| Error::Io { what: "the transport".into(), cause };
+    let called = attached_until_exit(function).ok_or_else(|| failed("the interpreter ends".into()))?;
+    called.map_err(|e| failed(e.to_string()))
 }
 
 impl Transport for Moved {
@@ -80,7 +81,7 @@ impl Transport for Moved {
     }
 
     fn try_send(&mut self, to: usize, bytes: &[u8]) -> Result<bool> {
-        Python::attach(|py| -> PyResult<bool> {
+        call(|py| -> PyResult<bool> {
             if !self.sending[to] {
                 // The first message of an operation carries its fingerprint.
                 let head: &[u8] = if self.announced[to] { &[] } else { &self.doing.0 };
@@ -96,7 +97,6 @@ impl Transport for Moved {
             self.sending[to] = !sent;
             Ok(sent)
         })
-        .map_err(failed)
     }
 
     fn try_recv(&mut self, from: usize, into: &mut [u8]) -> Result<bool> {
@@ -138,15 +138,17 @@ impl Transport for Moved {
 }
 
 /// A Python function as a factory of transports.
-pub fn over_python(make: Py<PyAny>) -> MakeTransport {
-    Arc::new(move |party| Ok(Box::new(Moved::new(party, &make)?) as Box<dyn Transport>))
+pub fn over_python(py: Python<'_>, make: Py<PyAny>) -> PyResult<MakeTransport> {
+    wait_at_exit(py)?;
+    Ok(Arc::new(move |party| Ok(Box::new(Moved::new(party, &make)?) as Box<dyn Transport>)))
 }
 
 /// Sets the transport of groups created from now on (None: shared memory and TCP).
 #[pyfunction]
 #[pyo3(signature = (make))]
-fn go_over(make: Option<Py<PyAny>>) {
-    rings::set_transport(make.map(over_python));
+fn go_over(py: Python<'_>, make: Option<Py<PyAny>>) -> PyResult<()> {
+    rings::set_transport(make.map(|make| over_python(py, make)).transpose()?);
+    Ok(())
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
