@@ -71,6 +71,20 @@ def test_one_that_fails_says_why_and_ends() -> None:
     assert not comm.is_running()
 
 
+def test_completion_after_a_failed_communicator() -> None:
+    """The sessions are completed, too: later completions do not wait for a server that is not there."""
+    _, program = transpiled("127.0.0.1:9")
+    paddle.fluid.set_flags({"FLAGS_rpc_deadline": 50, "FLAGS_rpc_retry_times": 0})
+    Communicator(program, envs={"communicator_send_wait_times": 0}).start()
+    executor, feed = paddle.static.Executor(), {"x": np.ones((2, 3), "float32")}
+    with pytest.raises(RuntimeError, match="the communicator has failed"):
+        for _ in range(1000):
+            executor.run(program, feed=feed)
+    with pytest.raises(RuntimeError, match="the communicator has failed"):
+        executor.close()
+    _core.dist.complete_servers()
+
+
 def test_flags_and_arguments_out_of_their_range() -> None:
     _, program = transpiled("127.0.0.1:9")
     with pytest.raises(ValueError, match="max_merge_var_num"):

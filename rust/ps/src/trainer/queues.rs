@@ -91,6 +91,7 @@ impl Queued {
                     return Ok(());
                 }
                 if !s.running {
+                    self.shared.base.check()?;
                     bail!(Unavailable, "the communicator has stopped");
                 }
                 s.waiting += 1;

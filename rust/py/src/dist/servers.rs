@@ -111,23 +111,21 @@ impl PyCommunicator {
     }
 }
 
-/// Sends queued values, and declares to all servers that this process is finished.
+/// Sends queued values, and declares to all servers that this process is finished, even if the values cannot be sent.
 #[pyfunction]
 fn complete_servers(py: Python<'_>) -> PyResult<()> {
-    if communicator::current().is_some() {
-        py.detach(communicator::stop_current).or_raise()?;
-    }
-    if !session::any() {
+    if communicator::current().is_none() && !session::any() {
         return Ok(());
     }
     let done: Result<()> = py.detach(|| {
         let signals = Signals::watch();
+        let sent = communicator::stop_current();
         let stop = || match signals.stop() {
             true => Err(oar_net::Error::Interrupted { during: "completion at the servers".into() }),
             false => Ok(()),
         };
-        let result = session::complete_all(&stop);
-        signals.explain(result)
+        let completed = session::complete_all(&stop);
+        sent.and(signals.explain(completed))
     });
     done.or_raise()
 }
