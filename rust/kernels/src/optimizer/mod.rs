@@ -332,20 +332,19 @@ pub fn sparse<T: Float, M: Stored<T>, G: Stored<T>, R: Rule<T>>(
 }
 
 simd_fn! {
-    /// Updates the rows of one owner out of `owners`, in order.
-    fn sgd_rows_of[T: Float, M: Stored<T>](rate: T, rows: &[i64], grad: &[M], width: usize, owner: i64, owners: i64,
+    /// Updates the rows of one owner, in order; `own` are their places in `rows`.
+    fn sgd_rows_of[T: Float, M: Stored<T>](rate: T, own: &[u32], rows: &[i64], grad: &[M], width: usize,
         param: &Shared<M>) {
-        for (i, (&row, grad)) in rows.iter().zip(grad.chunks_exact(width)).enumerate() {
+        for (k, &i) in own.iter().enumerate() {
             // Rows are in random order: the next ones are prefetched.
-            if let Some(&soon) = rows.get(i + AHEAD) {
-                param.prefetch((soon as usize).wrapping_mul(width), width);
+            if let Some(&soon) = own.get(k + AHEAD) {
+                param.prefetch((rows[soon as usize] as usize).wrapping_mul(width), width);
+                crate::simd::prefetch(&grad[soon as usize * width..][..width]);
             }
-            if row & (owners - 1) == owner {
-                let at = row as usize * width;
-                // SAFETY: a row has one owner, and parts of one owner do not exist at the same time.
-                let param = unsafe { param.part(at..at + width) };
-                Sgd { rate }.update::<FMA, M, M>(Some(grad), param, &mut []);
-            }
+            let at = rows[i as usize] as usize * width;
+            // SAFETY: a row has one owner, and parts of one owner do not exist at the same time.
+            let param = unsafe { param.part(at..at + width) };
+            Sgd { rate }.update::<FMA, M, M>(Some(&grad[i as usize * width..][..width]), param, &mut []);
         }
     }
 }
@@ -355,12 +354,16 @@ pub fn sgd_rows<T: Float, M: Stored<T>>(rate: T, rows: &[i64], grad: &[M], param
     if rows.is_empty() || grad.is_empty() {
         return;
     }
+    assert!(rows.len() <= u32::MAX as usize, "{} rows are too many", rows.len());
     let width = grad.len() / rows.len();
-    // The owner of a row applies its updates in order, so that results do not depend on the number of owners. Each
-    // owner reads all row indices.
+    // The owner of a row applies its updates in order, so that results do not depend on the number of owners.
     let owners: usize = if grad.len() > 4 * CHUNK && pool::threads() > 1 { 8 } else { 1 };
+    let mut own = vec![Vec::with_capacity(rows.len() / owners * 2); owners];
+    for (i, &row) in rows.iter().enumerate() {
+        own[row as usize % owners].push(i as u32);
+    }
     let shared = Shared::new(param);
-    pool::chunks(owners, |k| sgd_rows_of::<T, M>(rate, rows, grad, width, k as i64, owners as i64, &shared));
+    pool::chunks(owners, |k| sgd_rows_of::<T, M>(rate, &own[k], rows, grad, width, &shared));
 }
 
 /// Copies a master parameter to its narrow type.
