@@ -21,6 +21,10 @@ struct Over { template <typename A> static __device__ __forceinline__ A of(A x, 
 // The first operand if they are equal or one is NaN.
 struct Larger { template <typename A> static __device__ __forceinline__ A of(A x, A y) { return y > x ? y : x; } };
 struct Smaller { template <typename A> static __device__ __forceinline__ A of(A x, A y) { return y < x ? y : x; } };
+// Negative sums are 0.
+struct RectifiedPlus {
+    template <typename A> static __device__ __forceinline__ A of(A x, A y) { return x + y < A(0) ? A(0) : x + y; }
+};
 
 template <typename T, typename Op> __device__ __forceinline__ T joined(T x, T y) {
     typedef typename acc<T>::type A;
@@ -66,7 +70,7 @@ _OPS = {
     "grad_add": ("Plus", "add"),
 }
 _JOINS = tuple(dict.fromkeys(join for join, _ in _OPS.values()))
-UNIT = Unit("binary", SOURCE, instances("binary", TYPES, _JOINS))
+UNIT = Unit("binary", SOURCE, instances("binary", TYPES, _JOINS) + instances("binary", FLOATS, ("RectifiedPlus",)))
 
 
 def _range_of(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, int] | None:
