@@ -13,7 +13,7 @@ import paddle._core as _core
 
 from .. import formula
 from ..call import Call, Declined, Drawn, ctype
-from ..units import FLOATS, REALS, Unit, grid_of, instances
+from ..units import FLOATS, INTEGERS, Unit, grid_of, instances
 
 SOURCE = r"""
 __device__ __forceinline__ void philox(unsigned long long seed, unsigned long long at, unsigned* r) {
@@ -34,85 +34,73 @@ __device__ __forceinline__ double unit(const unsigned* r, double) {
 __device__ __forceinline__ float unit(const unsigned* r, float) { return (float)(r[0] >> 8) * (1.0f / 16777216.0f); }
 
 // kind 0: uniform of [a, b); 1: normal with mean a and deviation b; 2: normal, cut at two deviations.
-template <typename T> __global__ void random_fill(T* out, i64 n, unsigned long long seed, int kind, double a,
-                                                  double b) {
+template <typename T> __device__ __forceinline__ T drawn(const unsigned* r, int kind, double a, double b) {
     typedef typename acc<T>::type A;
+    A u = unit(r, A(0));
+    if (kind == 0) {
+        A v = A(a) + (A(b) - A(a)) * u;
+        return narrow_to<T>::of(v < A(b) ? v : A(a));
+    }
+    if (kind == 1) {
+        A w = unit(r + 2, A(0));
+        return narrow_to<T>::of(A(a) + A(b) * sqrt(A(-2) * log(A(1) - u)) * cos(A(6.283185307179586) * w));
+    }
+    // The inverse of the normal distribution between -2 and 2.
+    double p = 0.022750131948179195 + u * 0.95449973610364158;
+    return narrow_to<T>::of(A(a) + A(b) * A(1.4142135623730951 * erfinv(2.0 * p - 1.0)));
+}
+// An integer of [low, high).
+template <typename T> __device__ __forceinline__ T drawn(const unsigned* r, int, i64 low, i64 high) {
+    unsigned long long u = (unsigned long long)r[0] << 32 | r[1];
+    return (T)(low + (i64)(u % (unsigned long long)(high - low)));
+}
+
+template <typename T, typename P> __global__ void random_fill(T* out, i64 n, unsigned long long seed, int kind, P a,
+                                                              P b) {
     for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
         unsigned r[4];
         philox(seed, (unsigned long long)i, r);
-        A u = unit(r, A(0));
-        if (kind == 0) {
-            A v = A(a) + (A(b) - A(a)) * u;
-            out[i] = narrow_to<T>::of(v < A(b) ? v : A(a));
-        } else if (kind == 1) {
-            A w = unit(r + 2, A(0));
-            out[i] = narrow_to<T>::of(A(a) + A(b) * sqrt(A(-2) * log(A(1) - u)) * cos(A(6.283185307179586) * w));
-        } else {
-            // The inverse of the normal distribution between -2 and 2.
-            double p = 0.022750131948179195 + u * 0.95449973610364158;
-            out[i] = narrow_to<T>::of(A(a) + A(b) * A(1.4142135623730951 * erfinv(2.0 * p - 1.0)));
-        }
+        out[i] = drawn<T>(r, kind, a, b);
     }
 }
 
-template <typename I> __global__ void random_integers(I* out, i64 n, unsigned long long seed, i64 low, i64 high) {
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
-        unsigned r[4];
-        philox(seed, (unsigned long long)i, r);
-        unsigned long long u = (unsigned long long)r[0] << 32 | r[1];
-        out[i] = (I)(low + (i64)(u % (unsigned long long)(high - low)));
-    }
-}
-
-// out = mask ? x * factor : 0, where an element is dropped with probability p. Four elements share a call of philox.
-template <typename T> __global__ void dropout(const T* x, T* out, unsigned char* mask, i64 n, unsigned long long seed,
-                                              float p, typename acc<T>::type factor) {
+// out = mask ? x * factor : 0, where an element is dropped with probability p. Four elements share a call of philox. Or
+// (not Draws) out = mask ? x / factor : 0 by the mask of the forward operator.
+template <typename T, bool Draws> __global__ void dropout(const T* x, T* out, unsigned char* mask, i64 n,
+                                                          unsigned long long seed, float p,
+                                                          typename acc<T>::type factor) {
     typedef typename acc<T>::type A;
     bool whole = aligned(x, out, mask);
     for (i64 j = blockIdx.x * (i64)blockDim.x + threadIdx.x; 4 * j < n; j += (i64)gridDim.x * blockDim.x) {
         unsigned r[4];
-        philox(seed, (unsigned long long)j, r);
+        if (Draws) philox(seed, (unsigned long long)j, r);
         Pack<T, 4> v;
         Pack<unsigned char, 4> kept;
         bool all = whole && 4 * j + 4 <= n;
         if (all) v = read_pack<4>(x + 4 * j);
+        if (all && !Draws) kept = read_pack<4>(mask + 4 * j);
 #pragma unroll
         for (int k = 0; k < 4; k++) {
             i64 i = 4 * j + k;
             if (i >= n) break;
-            kept.v[k] = unit(r + k, 0.0f) >= p;
-            v.v[k] = narrow_to<T>::of(kept.v[k] ? A(wide(all ? v.v[k] : x[i])) * factor : A(0));
-            if (!all) mask[i] = kept.v[k], out[i] = v.v[k];
+            A value = wide(all ? v.v[k] : x[i]);
+            kept.v[k] = Draws ? unit(r + k, 0.0f) >= p : all ? kept.v[k] : mask[i];
+            v.v[k] = narrow_to<T>::of(!kept.v[k] ? A(0) : Draws ? value * factor : value / factor);
+            if (!all) out[i] = v.v[k];
+            if (!all && Draws) mask[i] = kept.v[k];
         }
-        if (all) write_pack<4>(mask + 4 * j, kept), write_pack<4>(out + 4 * j, v);
+        if (all) write_pack<4>(out + 4 * j, v);
+        if (all && Draws) write_pack<4>(mask + 4 * j, kept);
     }
-}
-
-template <typename T> __global__ void dropout_grad(const T* d, const unsigned char* mask, T* out, i64 n,
-                                                   typename acc<T>::type divisor) {
-    typedef typename acc<T>::type A;
-    i64 first = blockIdx.x * (i64)blockDim.x + threadIdx.x, step = (i64)gridDim.x * blockDim.x;
-    i64 packs = aligned(d, out, mask) ? n / 4 : 0;
-    for (i64 j = first; j < packs; j += step) {
-        Pack<T, 4> v = read_pack<4>(d + 4 * j);
-        Pack<unsigned char, 4> kept = read_pack<4>(mask + 4 * j);
-#pragma unroll
-        for (int k = 0; k < 4; k++) v.v[k] = narrow_to<T>::of(kept.v[k] ? A(wide(v.v[k])) / divisor : A(0));
-        write_pack<4>(out + 4 * j, v);
-    }
-    for (i64 i = packs * 4 + first; i < n; i += step)
-        out[i] = narrow_to<T>::of(mask[i] ? A(wide(d[i])) / divisor : A(0));
 }
 """
 UNIT = Unit(
     "philox",
     SOURCE,
-    instances("random_fill", FLOATS)
-    + instances("random_integers", ("int", "i64"))
-    + instances("dropout", FLOATS)
-    + instances("dropout_grad", FLOATS),
+    instances("random_fill", FLOATS, ("double",))
+    + instances("random_fill", INTEGERS, ("i64",))
+    + instances("dropout", FLOATS, ("true", "false")),
 )
-_TYPES = {**FLOATS, "int32": "int", "int64": "i64"}
 
 
 def seed_of(call: Call) -> np.uint64 | Drawn:
@@ -125,7 +113,7 @@ def fill(call: Call, shape, dtype: str, kind: int, a: float, b: float, seed: np.
     """A tensor of random numbers (kinds: see the kernel)."""
     out = call.empty(shape, dtype)
     if out.size:
-        kernel = f"random_fill<{ctype(out, FLOATS)}>"
+        kernel = f"random_fill<{ctype(out, FLOATS)}, double>"
         numbers = (np.int64(out.size), seed, np.int32(kind), np.float64(a), np.float64(b))
         call.launch(UNIT, kernel, grid_of(out.size), 256, out, *numbers)
     return out
@@ -155,8 +143,8 @@ def _integers(call: Call) -> dict:
     call.shape("Out")  # declines a shape that is not known
     out, a = call.out("Out"), call.attrs
     if out.size:
-        kernel = f"random_integers<{ctype(out, _TYPES)}>"
-        numbers = (np.int64(out.size), seed_of(call), np.int64(a["low"]), np.int64(a["high"]))
+        kernel = f"random_fill<{ctype(out, INTEGERS)}, i64>"
+        numbers = (np.int64(out.size), seed_of(call), np.int32(0), np.int64(a["low"]), np.int64(a["high"]))
         call.launch(UNIT, kernel, grid_of(out.size), 256, out, *numbers)
     return {"Out": out}
 
@@ -172,44 +160,39 @@ def _permutation(call: Call) -> dict:
     return {"Out": call.xp.argsort(uniforms(call, out.shape), kind="stable").astype(out.dtype)}
 
 
-def _grid_of_fours(n: int) -> int:
-    return grid_of(-(-n // 4), 256, (1 << 31) - 1)
+def masked(call: Call, x, mask, factor: float, seed: np.uint64 | Drawn | None = None, p: float = 0.0):
+    """x * factor, of which elements are dropped with probability p, as `mask` then says; without a seed x / factor by
+    the given mask."""
+    out, t = call.empty(x.shape, x.dtype), ctype(x, FLOATS)
+    by = np.float64(factor) if t == "double" else np.float32(factor)
+    if x.size:
+        kernel = f"dropout<{t}, {'false' if seed is None else 'true'}>"
+        numbers = np.int64(x.size), np.uint64(0) if seed is None else seed, np.float32(p), by
+        call.launch(UNIT, kernel, grid_of(-(-x.size // 4), 256, (1 << 31) - 1), 256, x, out, mask, *numbers)
+    return out
 
 
 def _dropout(call: Call) -> dict:
     x, a = call.array("X"), call.attrs
     p, up = float(a["dropout_prob"]), a["dropout_implementation"] == "upscale_in_train"
-    kinds = {**REALS, "float16": "half_t", "uint16": "bf16_t"}
-    t = ctype(x, kinds)
     if a["is_test"]:
         if up:
             return {"Out": x}
         return {"Out": formula.apply(call, "scale", [x], [1 - p, 0.0])}
     given = call.numbers("Seed")
     seed = np.uint64(given[0]) if given else np.uint64(a["seed"]) if a["fix_seed"] else call.drawn()
-    out, mask = call.empty(x.shape, x.dtype), call.empty(x.shape, "uint8")
-    factor = (0.0 if p == 1 else 1 / (1 - p)) if up else 1.0
-    factor = np.float64(factor) if t == "double" else np.float32(factor)  # type: ignore[assignment]
-    if x.size:
-        numbers = (np.int64(x.size), seed, np.float32(p), factor)
-        call.launch(UNIT, f"dropout<{t}>", _grid_of_fours(x.size), 256, x, out, mask, *numbers)
-    return {"Out": out, "Mask": mask}
+    mask, factor = call.empty(x.shape, "uint8"), (0.0 if p == 1 else 1 / (1 - p)) if up else 1.0
+    return {"Out": masked(call, x, mask, factor, seed, p), "Mask": mask}
 
 
 def _dropped(call: Call) -> dict:
     """dropout_grad: applies the mask of the forward operator."""
     d, mask, a = call.array("Out@GRAD"), call.array("Mask"), call.attrs
-    t = ctype(d, FLOATS)
     if a["is_test"] or mask.shape != d.shape or mask.dtype.itemsize != 1:
         raise Declined
-    out, p = call.empty(d.shape, d.dtype), a["dropout_prob"]
-    scaled = a["dropout_implementation"] == "upscale_in_train"
+    p, scaled = a["dropout_prob"], a["dropout_implementation"] == "upscale_in_train"
     # With probability 1 no element is kept.
-    divisor = (1 - p if p != 1 else float("inf")) if scaled else 1.0
-    divisor = np.float64(divisor) if t == "double" else np.float32(divisor)  # type: ignore[assignment]
-    if d.size:
-        call.launch(UNIT, f"dropout_grad<{t}>", _grid_of_fours(d.size), 256, d, mask, out, np.int64(d.size), divisor)
-    return {"X@GRAD": out}
+    return {"X@GRAD": masked(call, d, mask, (1 - p if p != 1 else float("inf")) if scaled else 1.0)}
 
 
 def _bernoulli(call: Call) -> dict:

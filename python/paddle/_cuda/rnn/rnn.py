@@ -13,7 +13,7 @@ from ..arrays import converted
 from ..call import Call, Declined, ctype, same_dtype
 from ..math import gemm, reduction
 from ..random import philox
-from ..units import REALS, grid_of
+from ..units import REALS
 from .batches import launch
 
 _MODES = {"RNN_TANH": (0, 1), "RNN_RELU": (1, 1), "LSTM": (2, 4), "GRU": (3, 3)}
@@ -65,18 +65,11 @@ class _Network:
 
     def drawn(self, x, mask):
         """`x` without the elements that are dropped, which `mask` gets."""
-        out, n = self.call.empty(x.shape, x.dtype), x.size
-        factor = x.dtype.type(0 if self.drop >= 1 else 1 / (1 - self.drop))
-        numbers = np.int64(n), philox.seed_of(self.call), np.float32(self.drop), factor
-        self.call.launch(philox.UNIT, f"dropout<{ctype(x)}>", grid_of(-(-n // 4)), 256, x, out, mask, *numbers)
-        return out
+        factor = 0.0 if self.drop >= 1 else 1 / (1 - self.drop)
+        return philox.masked(self.call, x, mask, factor, philox.seed_of(self.call), self.drop)
 
     def dropped(self, x, mask):
-        out, n = self.call.empty(x.shape, x.dtype), x.size
-        divisor = x.dtype.type(np.inf if self.drop >= 1 else 1 - self.drop)
-        name = f"dropout_grad<{ctype(x)}>"
-        self.call.launch(philox.UNIT, name, grid_of(-(-n // 4)), 256, x, mask, out, np.int64(n), divisor)
-        return out
+        return philox.masked(self.call, x, mask, np.inf if self.drop >= 1 else 1 - self.drop)
 
     def order(self, direction: int):
         return range(self.steps) if direction == 0 else range(self.steps - 1, -1, -1)
