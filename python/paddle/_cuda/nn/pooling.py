@@ -64,41 +64,31 @@ struct Place {
     }
 };
 
-// The maximum of a window, and (at, which may be null) the position of the first such element in its image.
-template <typename T> __global__ void max_pool(const T* x, T* out, int* at, int images, AXES, int lanes, int rows) {
-    typedef typename acc<T>::type A;
-    MAKE_AXES;
-    Place here(oh, ow, lanes, rows);
-    if (here.row >= oh || here.column >= ow) return;
-    int z0 = 0, z1 = 1, y0, y1, v0, v1, all;
-    y.window(here.row, y0, y1, all);
-    v.window(here.column, v0, v1, all);
-    for (i64 n = here.plane; n < (i64)images * od; n += here.step) {
-        i64 image = n;
-        if (D > 1 || od > 1) {
-            image = n / od;
-            z.window((int)(n - image * od), z0, z1, all);
+// What a pool makes of the elements of a window, in their order. `count`: the size of the window.
+template <typename A> struct Most {
+    A most = A(-3.402823466e+38);
+    int place = -1;  // of the first element that is the maximum
+    __device__ __forceinline__ void add(A value, int at) {
+        if (most < value || place < 0 && most == value) {
+            most = value;
+            place = at;
         }
-        const T* from = x + image * D * H * W;
-        A most = A(-3.402823466e+38);
-        int place = -1;
-        for (int a = z0; a < z1; a++)
-            for (int b = y0; b < y1; b++)
-                for (int c = v0; c < v1; c++) {
-                    A value = wide(from[(a * H + b) * W + c]);
-                    if (most < value || place < 0 && most == value) {
-                        most = value;
-                        place = (a * H + b) * W + c;
-                    }
-                }
-        i64 to = (n * oh + here.row) * ow + here.column;
-        out[to] = narrow_to<T>::of(most);
+    }
+    __device__ __forceinline__ A result(i64) const { return most; }
+    __device__ __forceinline__ void write(int* at, i64 to) const {
         if (at) at[to] = place;
     }
-}
+};
+template <typename A> struct Mean {
+    A sum = A(0);
+    __device__ __forceinline__ void add(A value, int) { sum += value; }
+    __device__ __forceinline__ A result(i64 count) const { return sum / A(count); }
+    __device__ __forceinline__ void write(int*, i64) const {}
+};
 
-template <typename T> __global__ void avg_pool(const T* x, T* out, int exclusive, int images, AXES, int lanes,
-                                               int rows) {
+// at (of maxima, may be null): the position of the maximum in its image.
+template <typename T, template <typename> class Op> __global__ void pool(const T* x, T* out, int* at, int exclusive,
+                                                                         int images, AXES, int lanes, int rows) {
     typedef typename acc<T>::type A;
     MAKE_AXES;
     Place here(oh, ow, lanes, rows);
@@ -113,12 +103,14 @@ template <typename T> __global__ void avg_pool(const T* x, T* out, int exclusive
             z.window((int)(n - image * od), z0, z1, az);
         }
         const T* from = x + image * D * H * W;
-        A sum = A(0);
+        Op<A> made;
         for (int a = z0; a < z1; a++)
             for (int b = y0; b < y1; b++)
-                for (int c = v0; c < v1; c++) sum += wide(from[(a * H + b) * W + c]);
+                for (int c = v0; c < v1; c++) made.add(wide(from[(a * H + b) * W + c]), (a * H + b) * W + c);
+        i64 to = (n * oh + here.row) * ow + here.column;
         i64 count = exclusive ? (i64)(z1 - z0) * (y1 - y0) * (v1 - v0) : (i64)az * ay * av;
-        out[(n * oh + here.row) * ow + here.column] = narrow_to<T>::of(sum / A(count));
+        out[to] = narrow_to<T>::of(made.result(count));
+        made.write(at, to);
     }
 }
 
@@ -195,17 +187,10 @@ template <typename T> __global__ void max_pool_grad(const T* x, const T* d, T* d
             int q = q0 + k / wide_, r = r0 + k % wide_, y0, y1, v0, v1, all;
             y.window(q, y0, y1, all);
             v.window(r, v0, v1, all);
-            A most = A(-3.402823466e+38);
-            int place = -1;
+            Most<A> found;
             for (int b = y0; b < y1; b++)
-                for (int c = v0; c < v1; c++) {
-                    A value = wide(from[b * W + c]);
-                    if (most < value || place < 0 && most == value) {
-                        most = value;
-                        place = b * W + c;
-                    }
-                }
-            places[k] = place;
+                for (int c = v0; c < v1; c++) found.add(wide(from[b * W + c]), b * W + c);
+            places[k] = found.place;
             grads[k] = wide(d[(n * oh + q) * ow + r]);
         }
         __syncthreads();
@@ -236,8 +221,11 @@ template <typename T> __global__ void max_pool_grad(const T* x, const T* d, T* d
     }
 }
 """
-_KERNELS = ("max_pool", "avg_pool", "pool_grad", "max_pool_grad")
-UNIT = Unit("pooling", SOURCE, sum((instances(k, FLOATS) for k in _KERNELS), ()))
+UNIT = Unit(
+    "pooling",
+    SOURCE,
+    instances("pool", FLOATS, ("Most", "Mean")) + instances("pool_grad", FLOATS) + instances("max_pool_grad", FLOATS),
+)
 _BLOCK = 256
 # Blocks that keep a device busy; more planes are visited by a thread one after the other.
 _BLOCKS = 4096
@@ -295,25 +283,24 @@ class Pool:
         numbers = map(np.int32, (*self.numbers, lanes, rows))
         self.call.launch(UNIT, kernel, grid, _BLOCK, *args, *numbers)
 
-    def maxima(self, x, positions: bool = False):
-        """The maxima and (None without `positions`) their positions, channels first."""
+    def _pooled(self, x, op: str, positions: bool = False):
+        """The results of windows and (None without `positions`) the positions of maxima, channels first."""
         shape = (*x.shape[:2], *self.out)
         out, at = self.call.empty(shape, x.dtype), self.call.empty(shape, "int32") if positions else None
-        given = (x, out, np.uint64(0) if at is None else at, np.int32(x.shape[0] * x.shape[1]))
-        planes = math.prod(x.shape[:2]) * (1 if len(self.out) == 2 else self.out[0])
-        self._launch(f"max_pool<{ctype(x, FLOATS)}>", planes, self.out, *given)
+        images = x.shape[0] * x.shape[1]
+        planes = images * (1 if len(self.out) == 2 else self.out[0])
+        given = (x, out, np.uint64(0) if at is None else at, np.int32(self.exclusive), np.int32(images))
+        self._launch(f"pool<{ctype(x, FLOATS)}, {op}>", planes, self.out, *given)
         return out, at
 
+    def maxima(self, x, positions: bool = False):
+        return self._pooled(x, "Most", positions)
+
     def averages(self, x):
-        images = x.shape[0] * x.shape[1]
         size = math.prod(self.size)
         if math.prod(self.out) == 1 and self.whole and size >= 16:
-            return reduce(self.call, x.reshape(images, size), [1], "Sum", size).reshape(*x.shape[:2], *self.out)
-        out = self.call.empty((*x.shape[:2], *self.out), x.dtype)
-        planes = images * (1 if len(self.out) == 2 else self.out[0])
-        given = (x, out, np.int32(self.exclusive), np.int32(images))
-        self._launch(f"avg_pool<{ctype(x, FLOATS)}>", planes, self.out, *given)
-        return out
+            return reduce(self.call, x.reshape(-1, size), [1], "Sum", size).reshape(*x.shape[:2], *self.out)
+        return self._pooled(x, "Mean")[0]
 
     def maxima_grad(self, x, d):
         """The gradient of x from that of its maxima."""
