@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import paddle._core as _core
 
-from . import arrays, formula, halves, maps, rows, sticky, strided
+from . import arrays, conversion, formula, halves, maps, rows, sticky, strided
 from .call import NUMPY_NAMES, Call, Declined, Rows
 from .comm import buckets, rings
 from .detection import (
@@ -212,7 +212,7 @@ def units() -> list[Unit]:
     """All units of CUDA source that launchers may compile."""
     found = [
         formula.all_rows(),
-        halves.UNIT,
+        conversion.UNIT,
         rows.UNIT,
         sticky.UNIT,
         maps.UNIT,

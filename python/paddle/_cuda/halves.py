@@ -9,47 +9,10 @@ from typing import Any
 import numpy as np
 
 from .call import NUMPY_NAMES, Call, Declined, Rows, Shape
-from .units import Unit, grid_of_packs
+from .conversion import convert
 
-SOURCE = r"""
-template <typename F, typename T> __global__ void convert(const F* x, T* y, i64 n) {
-    const int N = 8;
-    i64 first = blockIdx.x * (i64)blockDim.x + threadIdx.x, step = (i64)gridDim.x * blockDim.x;
-    i64 packs = aligned(x, y) ? n / N : 0;
-#pragma unroll 1
-    for (i64 i = first; i < packs; i += step) {
-        Pack<F, N> a = ((const Pack<F, N>*)x)[i];
-        Pack<T, N> b;
-#pragma unroll
-        for (int k = 0; k < N; k++) b.v[k] = narrow_to<T>::of(wide(a.v[k]));
-        ((Pack<T, N>*)y)[i] = b;
-    }
-#pragma unroll 1
-    for (i64 i = packs * N + first; i < n; i += step) y[i] = narrow_to<T>::of(wide(x[i]));
-}
-"""
-_C = {"float16": "half_t", "uint16": "bf16_t", "float32": "float"}
-UNIT = Unit(
-    "convert",
-    SOURCE,
-    ("convert<half_t, float>", "convert<bf16_t, float>", "convert<float, half_t>", "convert<float, bf16_t>"),
-)
 HALVES = ("float16", "uint16")
 _HALF_TYPES = frozenset(map(np.dtype, HALVES))
-
-
-def convert(call: Call, array, dtype: str):
-    """The array in another of the types float16, uint16 (the bits of bfloat16) and float32."""
-    if array.dtype.name == dtype:
-        return array
-    x = array if array.flags.c_contiguous else call.xp.ascontiguousarray(array).reshape(array.shape)
-    if {x.dtype.name, dtype} == set(HALVES):
-        x = convert(call, x, "float32")
-    out = call.empty(x.shape, dtype)
-    if x.size:
-        kernel = f"convert<{_C[x.dtype.name]}, {_C[dtype]}>"
-        call.launch(UNIT, kernel, grid_of_packs(x.size, 2), 256, x, out, np.int64(x.size))
-    return out
 
 
 def is_half(value: Any) -> bool:

@@ -1,7 +1,6 @@
 """numpy's interface over launches of a call: launchers that are written with it have recipes."""
 
-from .array import converted
 from .call import Lacking, through_launches
 from .kernels import UNIT
 
-__all__ = ["UNIT", "Lacking", "converted", "through_launches"]
+__all__ = ["UNIT", "Lacking", "through_launches"]

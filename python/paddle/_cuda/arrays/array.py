@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import strided
+from ..conversion import convert
 from ..units import grid_of
 from .kernels import COMPARED, KINDS, ONE, TWO, UNIT, WORDS
 
@@ -206,7 +207,8 @@ class Array:
         dtype = np.dtype(dtype)
         if dtype == self.dtype:
             return self.copy() if copy else self
-        return self._mapped(f"convert_elements<{ctype(self.dtype)}, {ctype(dtype)}>", dtype, self.shape, [self], [])
+        ctype(self.dtype), ctype(dtype)
+        return convert(self.of, self, dtype)
 
     def _mapped(
         self, kernel: str, dtype: Any, shape: tuple, operands: list, numbers: list, op: int | None = None
@@ -340,16 +342,3 @@ def mapped(
 def unwrapped(value: Any) -> Any:
     """The machine's contiguous array."""
     return value.contiguous().raw if isinstance(value, Array) else value
-
-
-def converted(call: Any, x: Any, dtype: str) -> Any:
-    """A contiguous array in another data type, by a launch; itself if it has that type."""
-    if x.dtype.name == dtype:
-        return x
-    out = call.empty(x.shape, dtype)
-    if out.size:
-        one, none = np.int64(1), np.int64(0)
-        kernel = f"convert_elements<{ctype(x.dtype)}, {ctype(out.dtype)}>"
-        sizes = np.int64(out.size), np.int32(1), *[one] * (RANK - 1), one, *[none] * (RANK - 1)
-        call.launch(UNIT, kernel, grid_of(out.size), 256, x, out, *sizes)
-    return out

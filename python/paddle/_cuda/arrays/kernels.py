@@ -165,15 +165,6 @@ template <typename I> __device__ __forceinline__ void split(I& left, i64 size, I
     }
 
 #define MOVE(k, at) x += (i64)(at) * a##k
-template <typename F, typename T> __global__ void convert_elements(const F* from, T* out, i64 n, SIZES, STRIDES(a)) {
-    EACH({
-        I left = (I)i;
-        i64 x = 0;
-        WALK
-        out[i] = (T)from[x];
-    })
-}
-
 template <typename T> __global__ void map_one(int op, const T* from, T* out, i64 n, SIZES, STRIDES(a)) {
     EACH({
         I left = (I)i;
@@ -378,8 +369,7 @@ _ALL = tuple(KINDS.values())
 UNIT = Unit(
     "arrays",
     SOURCE,
-    instances("convert_elements", _ALL, _ALL)
-    + instances("map_one", _ALL)
+    instances("map_one", _ALL)
     + instances("map_two", _ALL)
     + instances("compare_two", _ALL)
     + instances("choose", tuple(WORDS.values()))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import halves
+from .. import conversion, halves
 from ..call import Call, Declined, same_dtype
 from .gemm import product
 from .reduction import reduce
@@ -94,7 +94,7 @@ class _Product:
         whole = self.of(x, y, tx, ty, dtype="float32" if half else None)
         if whole.size == 0:
             self.call.unrecorded()
-        return halves.convert(self.call, sum_to(self.call, whole, like.shape), like.dtype.name)
+        return conversion.convert(self.call, sum_to(self.call, whole, like.shape), like.dtype.name)
 
     def grad_x(self, slot: str, dout: Any, y: Any) -> Any:
         d, y = dout.reshape(self.shape), y.reshape(self.my.shape)

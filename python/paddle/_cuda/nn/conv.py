@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from .. import cudnn, strided
 from ..call import Call, Declined, same_dtype
-from ..halves import convert
+from ..conversion import convert
 from ..math.gemm import product
 from .channels import Channels
 from .patches import Windows, add_bias, columns, images, lead, moved, paddings, turned

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .. import halves, ids
+from .. import conversion, ids
 from ..call import Call, Declined
 
 
@@ -26,7 +26,7 @@ def _quantize(call: Call) -> dict:
     y = x * np.float32(a["Scale"])
     if dtype != "int8":
         y = y + np.float32(np.trunc(a["Shift"]))
-    return {"Output": halves.convert(call, y, "uint16") if dtype == "bfloat16" else _byte(call.xp, y, dtype)}
+    return {"Output": conversion.convert(call, y, "uint16") if dtype == "bfloat16" else _byte(call.xp, y, dtype)}
 
 
 def _dequantize(call: Call) -> dict:

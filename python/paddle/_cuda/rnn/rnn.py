@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .. import cudnn, sticky, strided
-from ..arrays import converted
 from ..call import Call, Declined, ctype, same_dtype
+from ..conversion import convert
 from ..math import gemm, reduction
 from ..random import philox
 from ..units import REALS
@@ -39,7 +39,7 @@ class _Network:
         if call.ins.get("SequenceLength") is not None:
             given = call.array("SequenceLength")
             sticky.check_ids(call, given, 0, self.steps + 1)
-            self.lengths = converted(call, given, "int64")
+            self.lengths = convert(call, given, "int64")
         self.drop = 0.0 if a["is_test"] or self.layers == 1 else a["dropout_prob"]
         self.block = self.steps * self.batch * (self.width + self.extra * self.n)
         self.layer_out = self.steps * self.batch * self.directions * self.n

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .. import halves, strided
+from .. import conversion, strided
 from ..call import Call, Declined, Rows, number, same_dtype
 from ..math.reduction import reduce
 from ..units import FLOATS
@@ -200,7 +200,7 @@ def _filled(value: Callable[[dict], Any]) -> Callable[[Call], dict]:
             return {"Out": call.xp.full(shape, number(value(call.attrs), dtype), dtype)}
         if dtype == "bfloat16":
             wide = strided.full(call, shape, "float32", value(call.attrs))
-            return {"Out": halves.convert(call, wide, "uint16")}
+            return {"Out": conversion.convert(call, wide, "uint16")}
         return {"Out": strided.full(call, shape, dtype, value(call.attrs))}
 
     return launch

@@ -4,41 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from .. import strided
 from ..call import NUMPY_NAMES, Call, Declined
-from ..units import FLOATS, Unit, grid_of, instances
-
-SOURCE = r"""
-template <typename T> struct cast_to {
-    template <typename A> static __device__ __forceinline__ T of(A v) { return (T)v; }
-};
-template <> struct cast_to<bool> {
-    template <typename A> static __device__ __forceinline__ bool of(A v) { return v != A(0); }
-};
-template <> struct cast_to<half_t> {
-    template <typename A> static __device__ __forceinline__ half_t of(A v) { return narrow_to<half_t>::of((float)v); }
-};
-template <> struct cast_to<bf16_t> {
-    template <typename A> static __device__ __forceinline__ bf16_t of(A v) { return narrow_to<bf16_t>::of((float)v); }
-};
-
-template <typename F, typename T> __global__ void cast(const F* x, T* out, i64 n) {
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x)
-        out[i] = cast_to<T>::of(wide(x[i]));
-}
-"""
-_TYPES = {
-    **FLOATS,
-    "int32": "int",
-    "int64": "i64",
-    "int16": "short",
-    "int8": "signed char",
-    "uint8": "unsigned char",
-    "bool": "bool",
-}
-UNIT = Unit("cast", SOURCE, instances("cast", _TYPES, _TYPES))
+from ..conversion import convert
 
 
 def _also(call: Call, result: dict) -> dict:
@@ -112,13 +80,7 @@ def _cast(call: Call) -> dict:
     x, name = call.array("X"), call._rule["Out"][1]
     if x.dtype.kind == "c" or name.startswith("complex"):
         return {"Out": x.astype(call.dtype("Out"))}
-    out = call.empty(call.shape("Out"), NUMPY_NAMES.get(name, name))
-    if x.dtype == out.dtype:
-        return {"Out": x}
-    if out.size:
-        kernel = f"cast<{_TYPES[x.dtype.name]}, {_TYPES[out.dtype.name]}>"
-        call.launch(UNIT, kernel, grid_of(x.size), 256, x, out, np.int64(x.size))
-    return {"Out": out}
+    return {"Out": convert(call, x, NUMPY_NAMES.get(name, name))}
 
 
 LAUNCHERS: dict[str, Callable[[Call], dict]] = {
