@@ -210,17 +210,11 @@ class Array:
         ctype(self.dtype), ctype(dtype)
         return convert(self.of, self, dtype)
 
-    def _mapped(
-        self, kernel: str, dtype: Any, shape: tuple, operands: list, numbers: list, op: int | None = None
-    ) -> Array:
-        """A new array by an elementwise kernel; an operand that is a number is given by `numbers`."""
-        return mapped(self.of, kernel, dtype, shape, operands, numbers, op)
-
     def one(self, name: str, dtype: Any = None) -> Array:
         x = self if dtype is None else self.astype(dtype, copy=False)
         if x.dtype.kind == "b" and name != "invert":
             raise Lacking(name)
-        return self._mapped(f"map_one<{ctype(x.dtype)}>", x.dtype, x.shape, [x], [], ONE[name])
+        return mapped(self.of, "One", ctype(x.dtype), x.dtype, x.shape, x, op=ONE[name])
 
     def two(self, name: str, other: Any, reverse: bool = False, compares: bool = False) -> Any:
         """An operation with an array or a number; `reverse`: that is the first operand."""
@@ -239,11 +233,11 @@ class Array:
         shape = self.shape if is_number(other) else np.broadcast_shapes(self.shape, other.shape)
         pair = [v if is_number(v) else v.astype(dtype, copy=False) for v in (self, other)]
         pair = pair[::-1] if reverse else pair
-        numbers = [dtype.type(v) if is_number(v) else dtype.type(0) for v in pair]
+        numbers = tuple(dtype.type(v) if is_number(v) else dtype.type(0) for v in pair)
         operands = [None if is_number(v) else v for v in pair]
-        kernel, table = ("compare_two", COMPARED) if compares else ("map_two", TWO)
+        kind, table = ("Comparison", COMPARED) if compares else ("Two", TWO)
         made = np.dtype("bool") if compares else dtype
-        return self._mapped(f"{kernel}<{t}>", made, shape, operands, numbers, table[name])
+        return mapped(self.of, kind, t, made, shape, *operands, numbers=numbers, op=table[name])
 
     __add__, __radd__, __iadd__ = _operator("add"), _operator("add", True), _update("add")
     __sub__, __rsub__, __isub__ = _operator("subtract"), _operator("subtract", True), _update("subtract")
@@ -319,23 +313,34 @@ def _move(source: Array, to: Array) -> None:
 
 
 def mapped(
-    of: Any, kernel: str, dtype: Any, shape: tuple, operands: list, numbers: list, op: int | None = None
+    of: Any,
+    kind: str,
+    t: str,
+    dtype: Any,
+    shape: tuple,
+    first: Any,
+    second: Any = None,
+    condition: Any = None,
+    numbers: tuple | None = None,
+    op: int = 0,
 ) -> Array:
-    """A new array of `shape` by an elementwise kernel of arrays and (None among `operands`) of numbers."""
+    """A new array of `shape` by map_elements of operands of the C type `t`; those that are None are `numbers`."""
     out = of.empty(tuple(shape), dtype)
     if out.size == 0:
         return out
+    operands = first, second, condition
     steps = [[0] * len(shape) if v is None else v.steps(tuple(shape)) for v in operands]
     sizes, steps = _merged(tuple(shape), steps)
     if len(sizes) > RANK:
         raise Lacking(f"{len(sizes)} dimensions")
     rank, sizes = len(sizes), sizes[1:] + [1] * (RANK - len(sizes))
     padded = [s + [0] * (RANK - len(s)) for s in steps]
-    given = [_NULL if v is None else v.first() for v in operands]
-    args = [*map(np.int64, sizes), *(np.int64(s) for p in padded for s in p)]
-    lead = [] if op is None else [np.int32(op)]
-    n = np.int64(out.size)
-    of.launch(UNIT, kernel, grid_of(out.size), 256, *lead, *given, *numbers, out.raw, n, np.int32(rank), *args)
+    x, y, choice = (_NULL if v is None else v.first() for v in operands)
+    sizes = [*sizes, *(s for p in padded for s in p)]
+    numbers = (first.dtype.type(0),) * 2 if numbers is None else numbers
+    args = np.int32(op), choice, x, y, *numbers, out.raw, np.int64(out.size), np.int32(rank), *map(np.int64, sizes)
+    kernel = f"map_elements<{kind}, {t}, {'bool' if kind == 'Comparison' else t}>"
+    of.launch(UNIT, kernel, grid_of(out.size), 256, *args)
     return out
 
 

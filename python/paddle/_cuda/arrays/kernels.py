@@ -137,79 +137,67 @@ template <> __device__ bool of_two(int op, bool x, bool y) {
 template <typename T> __device__ T of_one(int op, T x) { return functions<kind<T>::floating>::one(op, x); }
 template <> __device__ bool of_one(int op, bool x) { return op == 3 ? !x : x; }
 
-// The place of element i of an array of `rank` dimensions of sizes n0 (which follows from i), s1 .. in operands with
-// the strides a0 .., b0 .., c0 ...
-#define SIZES int rank, i64 s1, i64 s2, i64 s3, i64 s4, i64 s5
+// The operands of an element: places of arrays, or (of those that are null) numbers.
+template <typename X> struct Operands {
+    const bool* condition;
+    const X *first, *second;
+    X one, other;
+    i64 x, y, z;
+    __device__ __forceinline__ X a() const { return first ? first[x] : one; }
+    __device__ __forceinline__ X b() const { return second ? second[y] : other; }
+};
+struct One {
+    template <typename X> static __device__ __forceinline__ X of(int op, const Operands<X>& v) {
+        return of_one(op, v.first[v.x]);
+    }
+};
+struct Two {
+    template <typename X> static __device__ __forceinline__ X of(int op, const Operands<X>& v) {
+        return of_two(op, v.a(), v.b());
+    }
+};
+struct Comparison {
+    template <typename X> static __device__ __forceinline__ bool of(int op, const Operands<X>& v) {
+        X u = v.a(), w = v.b();
+        return op == 0 ? u < w : op == 1 ? u <= w : op == 2 ? u > w : op == 3 ? u >= w : op == 4 ? u == w : u != w;
+    }
+};
+struct Choice {
+    template <typename X> static __device__ __forceinline__ X of(int, const Operands<X>& v) {
+        return v.condition[v.z] ? v.a() : v.b();
+    }
+};
+
+// Element i of an array of `rank` dimensions of sizes n0 (which follows from i), s1 .. is made of elements of operands
+// with the strides a0 .., b0 .., and c0 .. of the condition.
 #define STRIDES(a) i64 a##0, i64 a##1, i64 a##2, i64 a##3, i64 a##4, i64 a##5
-template <typename I> __device__ __forceinline__ void split(I& left, i64 size, I& at) {
-    I q = left / (I)size;
-    at = left - q * (I)size, left = q;
-}
+#define MOVE(k, at) v.x += (i64)(at) * a##k, v.y += (i64)(at) * b##k, v.z += (i64)(at) * c##k;
 #define STEP(k) \
     if (rank > k) { \
-        I at; \
-        split(left, s##k, at); \
-        MOVE(k, at); \
+        I q = left / (I)s##k, at = left - q * (I)s##k; \
+        MOVE(k, at) \
+        left = q; \
     }
-#define WALK \
-    STEP(5) STEP(4) STEP(3) STEP(2) STEP(1) \
-    MOVE(0, left);
-#define EACH(...) \
-    i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x, step = (i64)gridDim.x * blockDim.x; \
-    if (n <= 0x7fffffff) { \
-        typedef unsigned I; \
-        for (; i < n; i += step) __VA_ARGS__ \
-    } else { \
-        typedef i64 I; \
-        for (; i < n; i += step) __VA_ARGS__ \
+#define EACH(Index) \
+    for (; i < n; i += step) { \
+        typedef Index I; \
+        I left = (I)i; \
+        v.x = v.y = v.z = 0; \
+        STEP(5) STEP(4) STEP(3) STEP(2) STEP(1) \
+        MOVE(0, left) \
+        out[i] = Op::of(op, v); \
     }
-
-#define MOVE(k, at) x += (i64)(at) * a##k
-template <typename T> __global__ void map_one(int op, const T* from, T* out, i64 n, SIZES, STRIDES(a)) {
-    EACH({
-        I left = (I)i;
-        i64 x = 0;
-        WALK
-        out[i] = of_one(op, from[x]);
-    })
+template <typename Op, typename X, typename R> __global__ void map_elements(
+    int op, const bool* condition, const X* first, const X* second, X one, X other, R* out, i64 n, int rank, i64 s1,
+    i64 s2, i64 s3, i64 s4, i64 s5, STRIDES(a), STRIDES(b), STRIDES(c)) {
+    Operands<X> v = {condition, first, second, one, other, 0, 0, 0};
+    i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x, step = (i64)gridDim.x * blockDim.x;
+    if (n <= 0x7fffffff) {
+        EACH(unsigned)
+    } else {
+        EACH(i64)
+    }
 }
-#undef MOVE
-
-#define MOVE(k, at) x += (i64)(at) * a##k, y += (i64)(at) * b##k
-// An operand that is null is a number.
-template <typename T> __global__ void map_two(int op, const T* first, const T* second, T one, T other, T* out, i64 n,
-                                              SIZES, STRIDES(a), STRIDES(b)) {
-    EACH({
-        I left = (I)i;
-        i64 x = 0, y = 0;
-        WALK
-        out[i] = of_two(op, first ? first[x] : one, second ? second[y] : other);
-    })
-}
-
-template <typename T> __global__ void compare_two(int op, const T* first, const T* second, T one, T other, bool* out,
-                                                  i64 n, SIZES, STRIDES(a), STRIDES(b)) {
-    EACH({
-        I left = (I)i;
-        i64 x = 0, y = 0;
-        WALK
-        T u = first ? first[x] : one, v = second ? second[y] : other;
-        out[i] = op == 0 ? u < v : op == 1 ? u <= v : op == 2 ? u > v : op == 3 ? u >= v : op == 4 ? u == v : u != v;
-    })
-}
-#undef MOVE
-
-#define MOVE(k, at) z += (i64)(at) * c##k, x += (i64)(at) * a##k, y += (i64)(at) * b##k
-template <typename W> __global__ void choose(const bool* condition, const W* first, const W* second, W one, W other,
-                                             W* out, i64 n, SIZES, STRIDES(c), STRIDES(a), STRIDES(b)) {
-    EACH({
-        I left = (I)i;
-        i64 x = 0, y = 0, z = 0;
-        WALK
-        out[i] = condition[z] ? first ? first[x] : one : second ? second[y] : other;
-    })
-}
-#undef MOVE
 
 // Element (o, j, c) of out [.., m, inner] is element (o, at, c) of x [.., size, inner], where at is index[j] or
 // (`along`) the element (o, j, c) of index; from the end if it is negative, and within [0, size).
@@ -369,10 +357,9 @@ _ALL = tuple(KINDS.values())
 UNIT = Unit(
     "arrays",
     SOURCE,
-    instances("map_one", _ALL)
-    + instances("map_two", _ALL)
-    + instances("compare_two", _ALL)
-    + instances("choose", tuple(WORDS.values()))
+    tuple(f"map_elements<{op}, {t}, {t}>" for op in ("One", "Two") for t in _ALL)
+    + tuple(f"map_elements<Comparison, {t}, bool>" for t in _ALL)
+    + tuple(f"map_elements<Choice, {t}, {t}>" for t in WORDS.values())
     + instances("take_elements", tuple(WORDS.values()))
     + instances("ramp", _ALL)
     + instances("write_numbers", tuple(WORDS.values()))
