@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .call import Call, Declined, number
-from .units import Unit, grid_of, instances
+from .call import Call, Declined, ctype, number
+from .units import FLOATS, REALS, Unit, grid_of, instances
 
 SOURCE = r"""
 struct alignas(16) words2_t { i64 first, second; };
@@ -58,28 +58,53 @@ template <typename W> __global__ void transpose_tiles(const W* x, W* out, int ti
     }
 }
 
-template <typename W> __global__ void fill(W* out, W value, i64 n) {
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) out[i] = value;
-}
-
-// Element i of out is x[0] / divisor.
-template <typename T> __global__ void fill_from(const T* x, typename acc<T>::type divisor, T* out, i64 n) {
-    T value = narrow_to<T>::of(wide(x[0]) / divisor);
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) out[i] = value;
+// What `fill` writes: one number, numbers of equal distances, x[0] divided, or the given numbers.
+template <typename T> struct Constant {
+    T value;
+    template <typename A> __device__ __forceinline__ Constant(const T*, const A* v) : value(v[0]) {}
+    __device__ __forceinline__ T of(i64) const { return value; }
+};
+template <typename T> struct Ramp {
+    T from, by;
+    template <typename A> __device__ __forceinline__ Ramp(const T*, const A* v) : from(v[0]), by(v[1]) {}
+    __device__ __forceinline__ T of(i64 i) const { return T(from + T(i) * by); }
+};
+template <typename T> struct Share {
+    T value;
+    template <typename A> __device__ __forceinline__ Share(const T* x, const A* v)
+        : value(narrow_to<T>::of(wide(x[0]) / v[0])) {}
+    __device__ __forceinline__ T of(i64) const { return value; }
+};
+template <typename T> struct Listed {
+    const T* values;
+    __device__ __forceinline__ Listed(const T*, const T* v) : values(v) {}
+    __device__ __forceinline__ T of(i64 i) const { return values[i]; }
+};
+template <typename T, template <typename> class Op> __global__ void fill(
+    T* out, i64 n, const T* x, typename acc<T>::type v0, typename acc<T>::type v1, typename acc<T>::type v2,
+    typename acc<T>::type v3, typename acc<T>::type v4, typename acc<T>::type v5, typename acc<T>::type v6,
+    typename acc<T>::type v7) {
+    typename acc<T>::type v[8] = {v0, v1, v2, v3, v4, v5, v6, v7};
+    Op<T> made(x, v);
+    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x)
+        out[i] = made.of(i);
 }
 """
-_WORDS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "i64", 16: "words2_t"}
-_FILLED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-_FLOATS = {"float32": "float", "float64": "double", "float16": "half_t", "uint16": "bf16_t"}
+WORDS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "i64", 16: "words2_t"}
+_BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+#: numbers that a launch writes
+WRITTEN = 8
 _RANKS = (1, 2, 3, 4, 6)
-_PLAIN = tuple(_WORDS[size] for size in _FILLED)
+_NONE = np.uint64(0)
+_PLAIN = tuple(WORDS[size] for size in _BITS)
 UNIT = Unit(
     "strided",
     SOURCE,
-    instances("copy_strided", _WORDS, ("unsigned", "i64"), tuple(map(str, _RANKS)))
+    instances("copy_strided", WORDS, ("unsigned", "i64"), tuple(map(str, _RANKS)))
     + instances("transpose_tiles", _PLAIN)
-    + instances("fill", _PLAIN)
-    + instances("fill_from", _FLOATS),
+    + instances("fill", _PLAIN, ("Constant", "Ramp", "Listed"))
+    + instances("fill", REALS, ("Ramp",))
+    + instances("fill", FLOATS, ("Share",)),
 )
 
 
@@ -116,7 +141,7 @@ def move(call: Call, x, out, shape, xs, os, start: int = 0, to: int = 0) -> None
         return
     size = x.dtype.itemsize
     sizes, xs, os = _merged(shape, xs, os)
-    if len(sizes) > _RANKS[-1] or size not in _WORDS or size != out.dtype.itemsize:
+    if len(sizes) > _RANKS[-1] or size not in WORDS or size != out.dtype.itemsize:
         raise Declined
     if start == to == 0 and _transposed(call, x, out, sizes, xs, os):
         return
@@ -131,7 +156,7 @@ def move(call: Call, x, out, shape, xs, os, start: int = 0, to: int = 0) -> None
     rank = next(r for r in _RANKS if r >= len(sizes))
     padded = [[*[fill] * (rank - len(v)), *v, *[fill] * (6 - rank)] for v, fill in ((sizes, 1), (xs, 0), (os, 0))]
     numbers = (start, to, *padded[0][1:], *padded[1], *padded[2])
-    name = f"copy_strided<{_WORDS[size]}, {'unsigned' if index is np.uint32 else 'i64'}, {rank}>"
+    name = f"copy_strided<{WORDS[size]}, {'unsigned' if index is np.uint32 else 'i64'}, {rank}>"
     args = (index(v & 0xFFFFFFFF if index is np.uint32 else v) for v in numbers)
     call.launch(UNIT, name, grid_of(n), 256, x, out, np.int64(n), *args)
 
@@ -155,7 +180,7 @@ def _transposed(call: Call, x, out, sizes: list[int], xs: list[int], os: list[in
     if tiles >= 1 << 31:
         return False
     numbers = np.int32(tiles), *map(np.int64, (a, b, xbatch, xrow))
-    name = f"transpose_tiles<{_WORDS[x.dtype.itemsize]}>"
+    name = f"transpose_tiles<{WORDS[x.dtype.itemsize]}>"
     call.launch(UNIT, name, min(tiles, 1 << 20), 256, x, out, *numbers)
     return True
 
@@ -196,28 +221,35 @@ def expanded(call: Call, x, shape):
 def full(call: Call, shape, dtype, value=0):
     """A new array of one value; of bits for uint16, which stands for bfloat16."""
     out = call.empty(tuple(shape), dtype)
-    if out.size == 0:
-        return out
-    given = np.asarray(number(value, out.dtype))
-    size = out.dtype.itemsize
-    if size not in _FILLED:
-        raise Declined
-    word = given.reshape(1).view(_FILLED[size])[0]
-    call.launch(UNIT, f"fill<{_WORDS[size]}>", grid_of(out.size), 256, out, _signed(word), np.int64(out.size))
+    write(call, out, "Constant", [number(value, out.dtype)])
     return out
 
 
-def _signed(word):
-    return word.astype(np.int64) if word.dtype == np.uint64 else word
+def write(call: Call, out, kind: str, values) -> None:
+    """Sets all elements of a contiguous array: to the number values[0] (`kind` Constant), to values[0], values[0] +
+    values[1], .. (Ramp), or to `values`, at most WRITTEN (Listed)."""
+    size = out.dtype.itemsize
+    if out.size == 0:
+        return
+    if size not in _BITS:
+        raise Declined
+    given = np.asarray(values, out.dtype)
+    is_word = kind != "Ramp" or out.dtype.kind in "iu"
+    if is_word:
+        given = given.view(_BITS[size])
+    _fill(call, out, WORDS[size] if is_word else REALS[out.dtype.name], kind, list(given))
+
+
+def _fill(call: Call, out, t: str, kind: str, values: list, x=_NONE) -> None:
+    if out.size:
+        rest = [type(values[0])(0)] * (WRITTEN - len(values))
+        numbers = (v.astype(np.int64) if v.dtype == np.uint64 else v for v in [*values, *rest])
+        call.launch(UNIT, f"fill<{t}, {kind}>", grid_of(out.size), 256, out, np.int64(out.size), x, *numbers)
 
 
 def full_from(call: Call, x, divisor: float, shape):
     """A new array whose elements are x[0] / divisor."""
-    if x.dtype.name not in _FLOATS:
-        raise Declined
+    t = ctype(x, FLOATS)
     out = call.empty(tuple(shape), x.dtype)
-    by = np.float64(divisor) if x.dtype.itemsize == 8 else np.float32(divisor)
-    if out.size:
-        name = f"fill_from<{_FLOATS[x.dtype.name]}>"
-        call.launch(UNIT, name, grid_of(out.size), 256, x, by, out, np.int64(out.size))
+    _fill(call, out, t, "Share", [np.float64(divisor) if t == "double" else np.float32(divisor)], x)
     return out

@@ -34,8 +34,6 @@ WORDS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "i64"}
 SCANNED = ("float", "double", "int", "i64")
 #: elements that a block sorts, and sorted runs that one launch merges
 CHUNK, WAYS = 1024, 64
-#: numbers that a launch writes
-WRITTEN = 8
 
 SOURCE = r"""
 template <typename T> struct kind { static const bool floating = false, logical = false; };
@@ -211,18 +209,6 @@ template <typename W> __global__ void take_elements(const W* x, const i64* index
     }
 }
 
-template <typename T> __global__ void ramp(T* out, T start, T by, i64 n) {
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x)
-        out[i] = T(start + T(i) * by);
-}
-
-// out[at .. at + count) of the arguments.
-template <typename W> __global__ void write_numbers(W* out, i64 at, int count, W v0, W v1, W v2, W v3, W v4, W v5, W v6,
-                                                    W v7) {
-    W v[8] = {v0, v1, v2, v3, v4, v5, v6, v7};
-    for (int k = threadIdx.x; k < count; k += blockDim.x) out[at + k] = v[k];
-}
-
 // The position of the first largest (or smallest) element of each run of the middle dimension; NaN exceeds all.
 template <typename T> __global__ void find_extreme(const T* x, i64* out, i64 runs, i64 n, i64 inner, int smallest) {
     for (i64 r = blockIdx.x * (i64)blockDim.x + threadIdx.x; r < runs; r += (i64)gridDim.x * blockDim.x) {
@@ -361,8 +347,6 @@ UNIT = Unit(
     + tuple(f"map_elements<Comparison, {t}, bool>" for t in _ALL)
     + tuple(f"map_elements<Choice, {t}, {t}>" for t in WORDS.values())
     + instances("take_elements", tuple(WORDS.values()))
-    + instances("ramp", _ALL)
-    + instances("write_numbers", tuple(WORDS.values()))
     + instances("find_extreme", _ALL)
     + instances("order_chunks", _ALL)
     + instances("merge_chunks", _ALL)

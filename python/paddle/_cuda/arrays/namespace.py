@@ -11,7 +11,7 @@ from .. import strided
 from ..math import gemm, reduction
 from ..units import grid_of
 from .array import Array, Lacking, ctype, is_number, mapped, word
-from .kernels import CHUNK, COMPARED, ONE, SCANNED, TWO, UNIT, WAYS, WRITTEN
+from .kernels import CHUNK, COMPARED, ONE, SCANNED, TWO, UNIT, WAYS
 
 #: elements of an array on the host that become arguments of launches
 CONSTANTS = 128
@@ -66,9 +66,8 @@ class Namespace:
     def arange(self, start: int, stop: int | None = None, step: int = 1, dtype: Any = "int64") -> Array:
         start, stop = (0, start) if stop is None else (start, stop)
         out = self._call.empty((max(0, math.ceil((stop - start) / step)),), dtype)
-        if out.size:
-            first, by = out.dtype.type(start), out.dtype.type(step)
-            self._launch(f"ramp<{ctype(out.dtype)}>", out.size, out, first, by, np.int64(out.size))
+        ctype(out.dtype)
+        strided.write(self._call, out, "Ramp", (start, step))
         return out
 
     def asarray(self, x: Any, dtype: Any = None) -> Array:
@@ -82,13 +81,12 @@ class Namespace:
         host = np.ascontiguousarray(host)
         if host.size > CONSTANTS:
             raise Lacking("a large array of the host")
-        out, t = self._call.empty(host.shape, host.dtype), word(host.dtype)
-        words = host.reshape(-1).view(_UNSIGNED[host.dtype.itemsize])
-        for at in range(0, words.size, WRITTEN):
-            part = words[at : at + WRITTEN]
-            numbers = [*part, *(words.dtype.type(0) for _ in range(WRITTEN - part.size))]
-            numbers = [v.astype(np.int64) if t == "i64" else v for v in numbers]
-            self._call.launch(UNIT, f"write_numbers<{t}>", 1, 32, out, np.int64(at), np.int32(part.size), *numbers)
+        word(host.dtype)
+        out = self._call.empty(host.shape, host.dtype)
+        flat, numbers = out.reshape(-1), host.reshape(-1)
+        for at in range(0, numbers.size, strided.WRITTEN):
+            part = slice(at, at + strided.WRITTEN)
+            strided.write(self._call, flat[part], "Listed", numbers[part])
         return out
 
     array = asarray
