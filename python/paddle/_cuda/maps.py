@@ -15,12 +15,37 @@ from .call import Call, Declined, ctype, machine_upload
 from .units import INTEGERS, REALS, Unit, grid_of, instances
 
 SOURCE = r"""
-// Row r of out is row map[r] of x, for -1 the row `fill` (of one element or of `width`; null: zeros).
-template <typename W> __global__ void gather_rows(const W* x, const i64* map, const W* fill, i64 fill_width, W* out,
-                                                  i64 n, i64 width) {
+// An index of `size` rows, from the end if it is negative, clipped.
+__device__ __forceinline__ i64 within(i64 at, i64 size) {
+    if (at < 0) at += size;
+    return at < 0 ? 0 : at < size ? at : size - 1;
+}
+// The row of x from which element i of out, which is in row r, is read. Mapped: one of all rows, or -1 for none. Taken:
+// m rows of out are from `size` rows of x, by an index of rows or (along) of elements.
+struct Mapped {
+    static const bool always = false;
+    static __device__ __forceinline__ i64 row(const i64* index, i64, i64 r, i64, i64) { return index[r]; }
+};
+struct Taken {
+    static const bool always = true;
+    static __device__ __forceinline__ i64 row(const i64* index, i64, i64 r, i64 m, i64 size) {
+        return r / m * size + within(index[r % m], size);
+    }
+};
+struct TakenAlong {
+    static const bool always = true;
+    static __device__ __forceinline__ i64 row(const i64* index, i64 i, i64 r, i64 m, i64 size) {
+        return r / m * size + within(index[i], size);
+    }
+};
+
+// A row is `width` elements; where there is none it is `fill` (of one element or of `width`; null: zeros).
+template <typename W, typename Rule> __global__ void gather_rows(const W* x, const i64* index, const W* fill,
+                                                                 i64 fill_width, W* out, i64 n, i64 width, i64 m,
+                                                                 i64 size) {
     for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
-        i64 from = map[i / width], c = i % width;
-        out[i] = from >= 0 ? x[from * width + c] : fill ? fill[c % fill_width] : W(0);
+        i64 r = i / width, c = i % width, from = Rule::row(index, i, r, m, size);
+        out[i] = Rule::always || from >= 0 ? x[from * width + c] : fill ? fill[c % fill_width] : W(0);
     }
 }
 
@@ -36,9 +61,11 @@ template <typename T> __global__ void sum_rows(const T* x, const i64* at, const 
     }
 }
 """
-_WORDS = {1: "unsigned char", 2: "unsigned short", 4: "int", 8: "i64"}
+_WORDS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "i64"}
 UNIT = Unit(
-    "maps", SOURCE, instances("gather_rows", tuple(_WORDS.values())) + instances("sum_rows", {**REALS, **INTEGERS})
+    "maps",
+    SOURCE,
+    instances("gather_rows", _WORDS, ("Mapped", "Taken", "TakenAlong")) + instances("sum_rows", {**REALS, **INTEGERS}),
 )
 #: the number of maps that a device keeps
 _KEPT = 256
@@ -77,17 +104,25 @@ def width_of(shape) -> int:
 
 def gather(call: Call, x, index, shape, fill=None):
     """An array of `shape` whose rows are those of `x` at a device map; -1: the row or element `fill`, else zeros."""
-    out, width = call.empty(tuple(shape), x.dtype), width_of(shape)
-    size = x.dtype.itemsize
-    if size == 16 and fill is None:
-        size, width = 8, 2 * width
+    return _gathered(call, "Mapped", x, index, shape, width_of(shape), fill=fill)
+
+
+def take(call: Call, x, index, shape, m: int, width: int, size: int, along: bool):
+    """An array of `shape`, [.., m, width], whose element (o, j, c) is element (o, at, c) of x, [.., size, width]: `at`
+    is index[j] or (`along`) index[o, j, c], from the end if it is negative, and clipped."""
+    return _gathered(call, "TakenAlong" if along else "Taken", x, index, shape, width, m, size)
+
+
+def _gathered(call: Call, rule: str, x, index, shape, width: int, m: int = 0, height: int = 0, fill=None):
+    out, size, n = call.empty(tuple(shape), x.dtype), x.dtype.itemsize, math.prod(shape)
+    if size == 16 and fill is None and rule == "Mapped":
+        size, width, n = 8, 2 * width, 2 * n
     if size not in _WORDS:
         raise Declined
-    n = width * out.shape[0]
     if n:
         call.launch(
             UNIT,
-            f"gather_rows<{_WORDS[size]}>",
+            f"gather_rows<{_WORDS[size]}, {rule}>",
             grid_of(n),
             256,
             call.xp.ascontiguousarray(x),
@@ -95,8 +130,7 @@ def gather(call: Call, x, index, shape, fill=None):
             _NONE if fill is None else fill,
             np.int64(1 if fill is None else max(fill.size, 1)),
             out,
-            np.int64(n),
-            np.int64(width),
+            *map(np.int64, (n, width, m, height)),
         )
     return out
 

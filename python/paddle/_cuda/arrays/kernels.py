@@ -197,18 +197,6 @@ template <typename Op, typename X, typename R> __global__ void map_elements(
     }
 }
 
-// Element (o, j, c) of out [.., m, inner] is element (o, at, c) of x [.., size, inner], where at is index[j] or
-// (`along`) the element (o, j, c) of index; from the end if it is negative, and within [0, size).
-template <typename W> __global__ void take_elements(const W* x, const i64* index, W* out, i64 n, i64 m, i64 inner,
-                                                    i64 size, int along) {
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
-        i64 c = i % inner, row = i / inner, at = index[along ? i : row % m];
-        if (at < 0) at += size;
-        at = at < 0 ? 0 : at < size ? at : size - 1;
-        out[i] = x[(row / m * size + at) * inner + c];
-    }
-}
-
 // The position of the first largest (or smallest) element of each run of the middle dimension; NaN exceeds all.
 template <typename T> __global__ void find_extreme(const T* x, i64* out, i64 runs, i64 n, i64 inner, int smallest) {
     for (i64 r = blockIdx.x * (i64)blockDim.x + threadIdx.x; r < runs; r += (i64)gridDim.x * blockDim.x) {
@@ -346,7 +334,6 @@ UNIT = Unit(
     tuple(f"map_elements<{op}, {t}, {t}>" for op in ("One", "Two") for t in _ALL)
     + tuple(f"map_elements<Comparison, {t}, bool>" for t in _ALL)
     + tuple(f"map_elements<Choice, {t}, {t}>" for t in WORDS.values())
-    + instances("take_elements", tuple(WORDS.values()))
     + instances("find_extreme", _ALL)
     + instances("order_chunks", _ALL)
     + instances("merge_chunks", _ALL)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import strided
+from .. import maps, strided
 from ..math import gemm, reduction
 from ..units import grid_of
 from .array import Array, Lacking, ctype, is_number, mapped, word
@@ -263,22 +263,19 @@ class Namespace:
         x = x.reshape(-1) if axis is None else x.contiguous()
         axis = 0 if axis is None else axis % x.ndim
         lead, rest = x.shape[:axis], x.shape[axis + 1 :]
-        return self._taken(x, at, (*lead, *at.shape, *rest), at.size, math.prod(rest), x.shape[axis], 0)
+        return self._taken(x, at, (*lead, *at.shape, *rest), at.size, math.prod(rest), x.shape[axis], False)
 
     def take_along_axis(self, x: Array, at: Array, axis: int) -> Array:
         axis %= x.ndim
         shape = tuple(at.shape[i] if i == axis else n for i, n in enumerate(x.shape))
         at = self.broadcast_to(at.astype(np.int64, copy=False), shape).contiguous()
-        return self._taken(x.contiguous(), at, shape, shape[axis], math.prod(x.shape[axis + 1 :]), x.shape[axis], 1)
+        return self._taken(x.contiguous(), at, shape, shape[axis], math.prod(x.shape[axis + 1 :]), x.shape[axis], True)
 
-    def _taken(self, x: Array, at: Array, shape: tuple, m: int, inner: int, size: int, along: int) -> Array:
-        out = self._call.empty(shape, x.dtype)
-        if out.size:
-            if not size:
-                raise IndexError("an index of no elements")
-            numbers = *map(np.int64, (out.size, m, inner, size)), np.int32(along)
-            self._launch(f"take_elements<{word(x.dtype)}>", out.size, x, at, out, *numbers)
-        return out
+    def _taken(self, x: Array, at: Array, shape: tuple, m: int, inner: int, size: int, along: bool) -> Array:
+        word(x.dtype)
+        if math.prod(shape) and not size:
+            raise IndexError("an index of no elements")
+        return maps.take(self._call, x, at, shape, m, inner, size, along)
 
     def argsort(self, x: Array, axis: int = -1, kind: str | None = None) -> Array:
         moved = self.moveaxis(x, axis, -1)
