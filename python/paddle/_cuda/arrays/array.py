@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -214,7 +214,7 @@ class Array:
         x = self if dtype is None else self.astype(dtype, copy=False)
         if x.dtype.kind == "b" and name != "invert":
             raise Lacking(name)
-        return mapped(self.of, "One", ctype(x.dtype), x.dtype, x.shape, x, op=ONE[name])
+        return mapped(self.of, "One", ctype(x.dtype), x.dtype, x.shape, [x], op=ONE[name])
 
     def two(self, name: str, other: Any, reverse: bool = False, compares: bool = False) -> Any:
         """An operation with an array or a number; `reverse`: that is the first operand."""
@@ -237,7 +237,7 @@ class Array:
         operands = [None if is_number(v) else v for v in pair]
         kind, table = ("Comparison", COMPARED) if compares else ("Two", TWO)
         made = np.dtype("bool") if compares else dtype
-        return mapped(self.of, kind, t, made, shape, *operands, numbers=numbers, op=table[name])
+        return mapped(self.of, kind, t, made, shape, operands, numbers, table[name])
 
     __add__, __radd__, __iadd__ = _operator("add"), _operator("add", True), _update("add")
     __sub__, __rsub__, __isub__ = _operator("subtract"), _operator("subtract", True), _update("subtract")
@@ -318,17 +318,18 @@ def mapped(
     t: str,
     dtype: Any,
     shape: tuple,
-    first: Any,
-    second: Any = None,
-    condition: Any = None,
+    operands: Sequence[Any],
     numbers: tuple | None = None,
     op: int = 0,
 ) -> Array:
-    """A new array of `shape` by map_elements of operands of the C type `t`; those that are None are `numbers`."""
+    """A new array of `shape` by map_elements of up to two operands of the C type `t` and a condition.
+
+    Operands that are None are `numbers`.
+    """
     out = of.empty(tuple(shape), dtype)
     if out.size == 0:
         return out
-    operands = first, second, condition
+    operands = [*operands, None, None][:3]
     steps = [[0] * len(shape) if v is None else v.steps(tuple(shape)) for v in operands]
     sizes, steps = _merged(tuple(shape), steps)
     if len(sizes) > RANK:
@@ -337,7 +338,7 @@ def mapped(
     padded = [s + [0] * (RANK - len(s)) for s in steps]
     x, y, choice = (_NULL if v is None else v.first() for v in operands)
     sizes = [*sizes, *(s for p in padded for s in p)]
-    numbers = (first.dtype.type(0),) * 2 if numbers is None else numbers
+    numbers = (operands[0].dtype.type(0),) * 2 if numbers is None else numbers
     args = np.int32(op), choice, x, y, *numbers, out.raw, np.int64(out.size), np.int32(rank), *map(np.int64, sizes)
     kernel = f"map_elements<{kind}, {t}, {'bool' if kind == 'Comparison' else t}>"
     of.launch(UNIT, kernel, grid_of(out.size), 256, *args)

@@ -162,7 +162,7 @@ class Namespace:
         pair = (np.asarray(v if is_number(v) else 0).astype(dtype).reshape(1).view(bits)[0] for v in (x, y))
         numbers = tuple(v.astype(np.int64) if dtype.itemsize == 8 else v for v in pair)
         shape = np.broadcast_shapes(condition.shape, *(self.asarray(v).shape for v in arrays))
-        return mapped(self._call, "Choice", word(dtype), dtype, shape, *operands, condition, numbers)
+        return mapped(self._call, "Choice", word(dtype), dtype, shape, [*operands, condition], numbers)
 
     def clip(self, x: Array, low: Any, high: Any) -> Array:
         x = x if low is None else self.maximum(x, low)
