@@ -14,8 +14,8 @@ __all__: list[str] = []
 
 #: Suffixes of files with columns.
 SUFFIXES = (".parquet", ".arrow", ".feather", ".ipc")
-#: Most rows of a block.
-_ROWS = 1 << 16
+#: Most rows of a block: the next is unpacked while batches are made of it.
+_ROWS = 1 << 14
 
 
 def check_installed() -> None:
