@@ -99,67 +99,51 @@ template <typename A> __device__ __forceinline__ A before(int act, A y, A d) {
     }
 }
 
+// The element of R from one of x, d and y (of which only gradients are read).
+template <typename R, typename T> __device__ __forceinline__ void collect(R& r, T x, T d, T y, int act) {
+    typedef typename acc<T>::type A;
+    A by = R::gradient ? wide(d) : A(0);
+    r.value(wide(x), R::gradient && act ? before(act, A(wide(y)), by) : by);
+}
+
 // Block (part, channel): images [first, last) and elements [from, to) of their planes. `lanes` threads read a plane.
-template <typename T, typename R> __global__ void plane_parts(const T* x, const T* d, const T* y, int act,
+// With channels last (inner is 1): block (part, channels), rows [first, last), a channel per lane.
+template <typename T, typename R, bool Last> __global__ void channel_parts(const T* x, const T* d, const T* y, int act,
         const typename acc<T>::type* mean, typename acc<T>::type* out, int outer, int channels, int inner, int lanes,
         int slices, int images, int slice) {
     typedef typename acc<T>::type A;
     int lane = threadIdx.x & (lanes - 1), row = threadIdx.x / lanes, rows = blockDim.x / lanes, part = blockIdx.x;
-    int first = part / slices * images, from = part % slices * slice;
-    int last = min(first + images, outer), to = min(from + slice, inner);
-    bool four = inner % 4 == 0 && aligned(x) && (!R::gradient || aligned(d)) && (!act || aligned(y));
-    for (int c = blockIdx.y; c < channels; c += gridDim.y) {
+    int first = (Last ? part : part / slices) * images, last = min(first + images, outer);
+    int from = Last ? 0 : part % slices * slice, to = Last ? 1 : min(from + slice, inner);
+    bool four = !Last && inner % 4 == 0 && aligned(x) && (!R::gradient || aligned(d)) && (!act || aligned(y));
+    for (int b = blockIdx.y; b < (Last ? (channels + lanes - 1) / lanes : channels); b += gridDim.y) {
+        int own = Last ? b * lanes + lane : b, c = min(own, channels - 1);
         R r;
-        i64 start = ((i64)min(first + row, outer - 1) * channels + c) * inner + from;
+        i64 start = ((i64)min(first + row, outer - 1) * channels + c) * (Last ? 1 : inner) + from;
         r.start(mean, c, R::gradient ? A(0) : wide(x[start]));
-        for (int o = first + row; o < last; o += rows) {
-            i64 plane = ((i64)o * channels + c) * inner;
+        for (int o = first + row, seen = 1; o < last && own == c; o += rows, seen++) {
+            i64 plane = ((i64)o * channels + c) * (Last ? 1 : inner);
             if (four) {
                 for (int i = from + lane * 4; i < to; i += lanes * 4) {
                     Four<T> v = *(const Four<T>*)(x + plane + i), g = v, u = v;
                     if (R::gradient) g = *(const Four<T>*)(d + plane + i);
                     if (R::gradient && act) u = *(const Four<T>*)(y + plane + i);
-                    for (int k = 0; k < 4; k++) {
-                        A by = R::gradient ? wide(g.v[k]) : A(0);
-                        r.value(wide(v.v[k]), R::gradient && act ? before(act, A(wide(u.v[k])), by) : by);
-                    }
+                    for (int k = 0; k < 4; k++) collect(r, v.v[k], g.v[k], u.v[k], act);
                 }
             } else {
-                for (int i = from + lane; i < to; i += lanes) {
-                    A by = R::gradient ? wide(d[plane + i]) : A(0);
-                    r.value(wide(x[plane + i]), R::gradient && act ? before(act, A(wide(y[plane + i])), by) : by);
+                for (int i = Last ? 0 : from + lane; i < to; i += Last ? 1 : lanes) {
+                    T v = x[plane + i], g = R::gradient ? d[plane + i] : v;
+                    collect(r, v, g, R::gradient && act ? y[plane + i] : v, act);
                 }
             }
-            r.flush();
+            if (!Last || seen % 16 == 0) r.flush();
         }
-        join_block<A, R>(r, 1);
-        if (threadIdx.x == 0)
+        if (Last) r.flush();
+        join_block<A, R>(r, Last ? lanes : 1);
+        if ((int)threadIdx.x < (Last ? lanes : 1) && own == c)
             for (int i = 0; i < R::size; i++) out[((i64)i * channels + c) * gridDim.x + part] = r.get(i);
         __syncthreads();
     }
-}
-
-// The same with channels last: block (part, channels): rows [first, last), a channel per lane.
-template <typename T, typename R> __global__ void row_parts(const T* x, const T* d, const T* y, int act,
-        const typename acc<T>::type* mean, typename acc<T>::type* out, int outer, int channels, int lanes, int count) {
-    typedef typename acc<T>::type A;
-    int lane = threadIdx.x & (lanes - 1), row = threadIdx.x / lanes, rows = blockDim.x / lanes, part = blockIdx.x;
-    int c = blockIdx.y * lanes + lane, first = part * count, last = min(first + count, outer);
-    R r;
-    r.start(mean, min(c, channels - 1), A(0));
-    if (c < channels) {
-        if (!R::gradient) r.start(mean, c, wide(x[(i64)min(first + row, outer - 1) * channels + c]));
-        for (int o = first + row, seen = 1; o < last; o += rows, seen++) {
-            i64 at = (i64)o * channels + c;
-            A by = R::gradient ? wide(d[at]) : A(0);
-            r.value(wide(x[at]), R::gradient && act ? before(act, A(wide(y[at])), by) : by);
-            if (seen % 16 == 0) r.flush();
-        }
-        r.flush();
-    }
-    join_block<A, R>(r, lanes);
-    if ((int)threadIdx.x < lanes && c < channels)
-        for (int i = 0; i < R::size; i++) out[((i64)i * channels + c) * gridDim.x + part] = r.get(i);
 }
 
 // A warp joins the partial results of channel c; its first thread gets them.
@@ -231,89 +215,68 @@ template <typename A> __global__ void dots_end(const A* parts, int count, int ch
 
 // out = activation(b * (x - m) + k + z), or (gradient) a * d + b * (x - m) + k and dz = d, where d is before the
 // activation whose result is y. z, dz and (without an activation) y may be null.
-template <typename A> struct Affine {
-    A a, b, m, k, alpha;
-    int act;
-    __device__ Affine(const A* factors, int channels, int c, int act, A alpha) : alpha(alpha), act(act) {
+template <typename T, bool G> struct Affine {
+    typedef typename acc<T>::type A;
+    A a, b, m, k;
+    __device__ __forceinline__ void load(const A* factors, int channels, int c) {
         a = factors[c], b = factors[channels + c], m = factors[2 * channels + c], k = factors[3 * channels + c];
     }
+    // d becomes the gradient before the activation; `other` is z or y, where that is read.
+    __device__ __forceinline__ T of(T x, T& d, T other, bool reads, int act, A alpha) const {
+        A w = b * (wide(x) - m) + k;
+        if (G) {
+            A by = wide(d);
+            if (act) by = before(act, A(wide(other)), by);
+            d = narrow_to<T>::of(by);
+            return narrow_to<T>::of(a * by + w);
+        }
+        if (reads) w += wide(other);
+        return narrow_to<T>::of(act ? activated(act, alpha, w) : w);
+    }
 };
-template <typename T, bool G> __global__ void plane_affine(const T* x, const T* d, const T* other, T* out, T* dz,
-        const typename acc<T>::type* factors, int act, typename acc<T>::type alpha, int planes, int channels, int inner,
-        int lanes) {
-    typedef typename acc<T>::type A;
+// `lanes` threads write a plane of one channel, or (Last) a channel each of rows of all channels.
+template <typename T, bool G, bool Last> __global__ void channel_affine(const T* x, const T* d, const T* other, T* out,
+        T* dz, const typename acc<T>::type* factors, int act, typename acc<T>::type alpha, int planes, int channels,
+        int inner, int lanes) {
     int lane = threadIdx.x & (lanes - 1), row = threadIdx.x / lanes, rows = blockDim.x / lanes;
-    bool four = inner % 4 == 0 && aligned(x) && aligned(out) && (!other || aligned(other)) &&
+    int column = blockIdx.x * lanes + lane;
+    if (Last && column >= channels) return;
+    bool reads = G ? act != 0 : other != 0;
+    bool four = !Last && inner % 4 == 0 && aligned(x) && aligned(out) && (!other || aligned(other)) &&
                 (!G || aligned(d) && (!dz || aligned(dz)));
+    Affine<T, G> f;
+    if (Last) f.load(factors, channels, column);
     for (i64 p = (i64)blockIdx.y * rows + row; p < planes; p += (i64)gridDim.y * rows) {
-        Affine<A> f(factors, channels, (int)p % channels, act, alpha);
+        if (!Last) f.load(factors, channels, (int)p % channels);
         i64 plane = p * inner;
         if (four) {
-            for (int i = (blockIdx.x * lanes + lane) * 4; i < inner; i += gridDim.x * lanes * 4) {
-                Four<T> v = *(const Four<T>*)(x + plane + i), g = v, u = v, r, e;
+            for (int i = column * 4; i < inner; i += gridDim.x * lanes * 4) {
+                Four<T> v = *(const Four<T>*)(x + plane + i), g = v, u = v, r;
                 if (G) g = *(const Four<T>*)(d + plane + i);
-                if (other) u = *(const Four<T>*)(other + plane + i);
-                for (int k = 0; k < 4; k++) {
-                    A w = f.b * (wide(v.v[k]) - f.m) + f.k;
-                    if (G) {
-                        A by = wide(g.v[k]);
-                        if (act) by = before(act, A(wide(u.v[k])), by);
-                        e.v[k] = narrow_to<T>::of(by);
-                        r.v[k] = narrow_to<T>::of(f.a * by + w);
-                    } else {
-                        if (other) w += wide(u.v[k]);
-                        r.v[k] = narrow_to<T>::of(act ? activated(act, alpha, w) : w);
-                    }
-                }
+                if (reads) u = *(const Four<T>*)(other + plane + i);
+                for (int k = 0; k < 4; k++) r.v[k] = f.of(v.v[k], g.v[k], u.v[k], reads, act, alpha);
                 *(Four<T>*)(out + plane + i) = r;
-                if (G && dz) *(Four<T>*)(dz + plane + i) = e;
+                if (G && dz) *(Four<T>*)(dz + plane + i) = g;
             }
             continue;
         }
-        for (i64 i = plane + blockIdx.x * lanes + lane; i < plane + inner; i += gridDim.x * lanes) {
-            A w = f.b * (wide(x[i]) - f.m) + f.k;
-            if (G) {
-                A by = wide(d[i]);
-                if (act) by = before(act, A(wide(other[i])), by);
-                if (dz) dz[i] = narrow_to<T>::of(by);
-                out[i] = narrow_to<T>::of(f.a * by + w);
-            } else {
-                if (other) w += wide(other[i]);
-                out[i] = narrow_to<T>::of(act ? activated(act, alpha, w) : w);
-            }
-        }
-    }
-}
-template <typename T, bool G> __global__ void row_affine(const T* x, const T* d, const T* other, T* out, T* dz,
-        const typename acc<T>::type* factors, int act, typename acc<T>::type alpha, int outer, int channels,
-        int lanes) {
-    typedef typename acc<T>::type A;
-    int lane = threadIdx.x & (lanes - 1), row = threadIdx.x / lanes, rows = blockDim.x / lanes;
-    int c = blockIdx.x * lanes + lane;
-    if (c >= channels) return;
-    Affine<A> f(factors, channels, c, act, alpha);
-    for (i64 o = (i64)blockIdx.y * rows + row; o < outer; o += (i64)gridDim.y * rows) {
-        i64 i = o * channels + c;
-        A w = f.b * (wide(x[i]) - f.m) + f.k;
-        if (G) {
-            A by = wide(d[i]);
-            if (act) by = before(act, A(wide(other[i])), by);
-            if (dz) dz[i] = narrow_to<T>::of(by);
-            out[i] = narrow_to<T>::of(f.a * by + w);
-        } else {
-            if (other) w += wide(other[i]);
-            out[i] = narrow_to<T>::of(act ? activated(act, alpha, w) : w);
+        for (i64 i = plane + column; i < plane + inner; i += gridDim.x * lanes) {
+            T v = x[i], g = G ? d[i] : v, u = reads ? other[i] : v;
+            T r = f.of(v, g, u, reads, act, alpha);
+            if (G && dz) dz[i] = g;
+            out[i] = r;
+            if (Last) break;
         }
     }
 }
 """
 _WIDE = {"float": "float", "double": "double", "half_t": "float", "bf16_t": "float"}
-_PARTS = ("plane_parts", "row_parts")
+_BOTH = ("true", "false")
 UNIT = Unit(
     "channels",
     SOURCE,
-    tuple(f"{k}<{t}, {r}<{a}> >" for k in _PARTS for r in ("Moments", "Dots") for t, a in _WIDE.items())
-    + sum((instances(k, FLOATS, ("true", "false")) for k in ("plane_affine", "row_affine")), ())
+    tuple(f"channel_parts<{t}, {r}<{a}>, {b}>" for t, a in _WIDE.items() for r in ("Moments", "Dots") for b in _BOTH)
+    + instances("channel_affine", FLOATS, _BOTH, _BOTH)
     + sum((instances(k, ("float", "double")) for k in ("moments_end", "dots_end")), ()),
 )
 ACTIVATIONS = {"": 0, "identity": 0, "relu": 1, "tanh": 2, "sigmoid": 3, "leaky_relu": 4, "elu": 5}
@@ -360,7 +323,7 @@ class Channels:
     def _parts(self, of: str, d, y, act: int, mean) -> tuple[Any, int]:
         """The partial results [numbers, channels, parts] of a reduction, and the number of parts."""
         numbers, wanted = 3 if of == "Moments" else 2, max(1, min(_BLOCKS // self.channels, -(-self.count // _EACH)))
-        kernel = f"{'row' if self.rows else 'plane'}_parts<{self.t}, {of}<{self.a}> >"
+        kernel = f"channel_parts<{self.t}, {of}<{self.a}>, {'true' if self.rows else 'false'}>"
         given = (self.x, _or_null(d), _or_null(y), np.int32(act), _or_null(mean))
         sizes: tuple[int, ...]
         if self.rows:
@@ -370,7 +333,7 @@ class Channels:
             each = -(-self.outer // wanted)
             parts = -(-self.outer // each)
             out = self.call.empty((numbers * self.channels * parts,), self.dtype)
-            sizes = (self.outer, self.channels, lanes, each)
+            sizes = (self.outer, self.channels, 1, lanes, 1, each, 1)
             self.call.launch(UNIT, kernel, (parts, across), _BLOCK, *given, out, *map(np.int32, sizes))
             return out, parts
         images = -(-self.outer // min(wanted, self.outer))
@@ -432,17 +395,15 @@ class Channels:
         if self.rows:
             lanes = _power(self.channels)
             down = -(-self.outer // (_BLOCK // lanes))
-            grid, sizes = (
-                (-(-self.channels // lanes), min(65535, max(1, down // 4))),
-                (self.outer, self.channels, lanes),
-            )
+            grid = (-(-self.channels // lanes), min(65535, max(1, down // 4)))
+            sizes = (self.outer, self.channels, self.channels, lanes)
         else:
             units = -(-self.inner // 4) if self.inner % 4 == 0 else self.inner
             lanes = _power(units)
             planes = self.outer * self.channels
             grid = (max(1, units // (lanes * 4)), min(65535, -(-planes // (_BLOCK // lanes))))
             sizes = (planes, self.channels, self.inner, lanes)
-        kernel = f"{'row' if self.rows else 'plane'}_affine<{self.t}, {flag}>"
+        kernel = f"channel_affine<{self.t}, {flag}, {'true' if self.rows else 'false'}>"
         self.call.launch(UNIT, kernel, grid, _BLOCK, *given, *map(np.int32, sizes))
         return out
 
