@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from ..call import Call, Declined, Rows, Shape, ctype
@@ -19,11 +17,6 @@ template <typename T, typename S> __global__ void unscale(const T* x, const S* s
         typename acc<T>::type w = wide(v);
         if (!(w - w == 0)) found[0] = true;
     }
-}
-
-template <typename T> __global__ void zero_if(const bool* found, const T* x, T* out, i64 n) {
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x)
-        out[i] = found[0] ? narrow_to<T>::of(typename acc<T>::type(0)) : x[i];
 }
 
 template <typename S> __global__ void scaling(const bool* found, S* scale, int* good, int* bad, int incr_every,
@@ -48,7 +41,6 @@ UNIT = Unit(
         "unscale<bf16_t, float>",
         "unscale<float, float>",
         "unscale<double, double>",
-        *(f"zero_if<{t}>" for t in FLOATS.values()),
         "scaling<float>",
         "scaling<double>",
     ),
@@ -62,27 +54,19 @@ def _gradients(call: Call) -> list:
     return values
 
 
-def _each(call: Call, arrays: list, launch: Callable) -> list:
-    """New arrays like `arrays`; `launch(x, out, count)` writes those that have elements."""
-    outs = [call.empty(x.shape, x.dtype) for x in arrays]
-    for x, out in zip(arrays, outs, strict=True):
-        if x.size:
-            launch(x, out, np.int64(x.size))
-    return outs
-
-
 def _unscale(call: Call) -> dict:
     arrays, scale = _gradients(call), call.array("Scale")
     found = call.xp.zeros(1, "bool")
-
-    def launch(x, out, n) -> None:
+    outs = [call.empty(x.shape, x.dtype) for x in arrays]
+    for x, out in zip(arrays, outs, strict=True):
         t = ctype(x, FLOATS)
         of = "double" if t == "double" else "float"
         if REALS.get(scale.dtype.name) != of:
             raise Declined
-        call.launch(UNIT, f"unscale<{t}, {of}>", grid_of(x.size), 256, x, scale, out, found, n)
-
-    return {"Out": _each(call, arrays, launch), "FoundInfinite": found}
+        if x.size:
+            args = x, scale, out, found, np.int64(x.size)
+            call.launch(UNIT, f"unscale<{t}, {of}>", grid_of(x.size), 256, *args)
+    return {"Out": outs, "FoundInfinite": found}
 
 
 def _scaling(call: Call) -> dict:
@@ -90,11 +74,9 @@ def _scaling(call: Call) -> dict:
     scale, good, bad = (call.old(slot) for slot in ("LossScaling", "OutGoodSteps", "OutBadSteps"))
     if found.dtype.name != "bool" or any(v.dtype.name != "int32" for v in (good, bad)):
         raise Declined
-
-    def launch(x, out, n) -> None:
-        call.launch(UNIT, f"zero_if<{ctype(x, FLOATS)}>", grid_of(x.size), 256, found, x, out, n)
-
-    outs = _each(call, arrays, launch)
+    for x in arrays:
+        ctype(x, FLOATS)
+    outs = [call.xp.where(found, x.dtype.type(0), x) for x in arrays]
     if not a["stop_update"]:
         every = np.int32(a["incr_every_n_steps"]), np.int32(a["decr_every_n_nan_or_inf"])
         ratios = np.float32(a["incr_ratio"]), np.float32(a["decr_ratio"])
