@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .call import Call, Declined, ctype
-from .units import FLOATS, Unit, grid_of_packs
+from .units import FLOATS, KINDS, Unit, grid_of_packs
 
 SOURCE = r"""
 template <typename T> struct cast_to {
@@ -40,15 +40,7 @@ template <typename F, typename T> __global__ void convert(const F* x, T* y, i64 
     for (i64 i = packs * N + first; i < n; i += step) y[i] = cast_to<T>::of(wide(x[i]));
 }
 """
-_TYPES = {
-    **FLOATS,
-    "int32": "int",
-    "int64": "i64",
-    "int16": "short",
-    "int8": "signed char",
-    "uint8": "unsigned char",
-    "bool": "bool",
-}
+_TYPES = {**KINDS, **FLOATS}
 UNIT = Unit("convert", SOURCE, tuple(f"convert<{a}, {b}>" for a in _TYPES.values() for b in _TYPES.values() if a != b))
 
 

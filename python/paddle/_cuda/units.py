@@ -13,6 +13,7 @@ FLOATS = {"float32": "float", "float64": "double", "float16": "half_t", "uint16"
 REALS = {"float32": "float", "float64": "double"}
 INTEGERS = {"int32": "int", "int64": "i64"}
 TYPES = {**FLOATS, **INTEGERS}
+KINDS = {**REALS, **INTEGERS, "int16": "short", "int8": "signed char", "uint8": "unsigned char", "bool": "bool"}
 
 # Prefix of every unit: 16-bit types by their bits (no header is needed), accumulator types, and reductions over the
 # threads of a block in a fixed order.

@@ -9,8 +9,8 @@ import numpy as np
 
 from .. import strided
 from ..conversion import convert
-from ..units import grid_of
-from .kernels import COMPARED, KINDS, ONE, TWO, UNIT, WORDS
+from ..units import KINDS, grid_of
+from .kernels import COMPARED, ONE, TWO, UNIT, WORDS
 
 _NULL = np.uint64(0)
 #: dimensions of elementwise kernels

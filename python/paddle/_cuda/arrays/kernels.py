@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..units import Unit, instances
+from ..units import KINDS, Unit, instances
 
 #: numbers of elementwise functions: of one operand, of two, comparisons
 ONE = {
@@ -19,17 +19,6 @@ TWO = {
     )
 }
 COMPARED = {name: i for i, name in enumerate("less less_equal greater greater_equal equal not_equal".split())}
-#: C types by numpy's names
-KINDS = {
-    "float32": "float",
-    "float64": "double",
-    "int64": "i64",
-    "int32": "int",
-    "int16": "short",
-    "int8": "signed char",
-    "uint8": "unsigned char",
-    "bool": "bool",
-}
 WORDS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "i64"}
 SCANNED = ("float", "double", "int", "i64")
 #: elements that a block sorts, and sorted runs that one launch merges
@@ -197,20 +186,6 @@ template <typename Op, typename X, typename R> __global__ void map_elements(
     }
 }
 
-// The position of the first largest (or smallest) element of each run of the middle dimension; NaN exceeds all.
-template <typename T> __global__ void find_extreme(const T* x, i64* out, i64 runs, i64 n, i64 inner, int smallest) {
-    for (i64 r = blockIdx.x * (i64)blockDim.x + threadIdx.x; r < runs; r += (i64)gridDim.x * blockDim.x) {
-        const T* from = x + r / inner * n * inner + r % inner;
-        T best = from[0];
-        i64 place = 0;
-        for (i64 k = 1; k < n && best == best; k++) {
-            T v = from[k * inner];
-            if (v != v || (smallest ? v < best : v > best)) best = v, place = k;
-        }
-        out[r] = place;
-    }
-}
-
 // Whether element p of a row comes before element q in ascending order: NaN last, equal ones by position.
 template <typename T> __device__ __forceinline__ bool precedes(T x, i64 p, T y, i64 q) {
     if (x < y) return true;
@@ -334,7 +309,6 @@ UNIT = Unit(
     tuple(f"map_elements<{op}, {t}, {t}>" for op in ("One", "Two") for t in _ALL)
     + tuple(f"map_elements<Comparison, {t}, bool>" for t in _ALL)
     + tuple(f"map_elements<Choice, {t}, {t}>" for t in WORDS.values())
-    + instances("find_extreme", _ALL)
     + instances("order_chunks", _ALL)
     + instances("merge_chunks", _ALL)
     + instances("search_sorted", SCANNED)

@@ -298,21 +298,16 @@ class Namespace:
             order, run = merged, run * WAYS
         return self.moveaxis(order, -1, axis)
 
-    def _extreme(self, x: Array, axis: int | None, smallest: int) -> Array:
+    def _extreme(self, x: Array, axis: int | None, is_smallest: bool) -> Array:
+        ctype(x.dtype)
         x = x.reshape(-1) if axis is None else x.contiguous()
-        axis = 0 if axis is None else axis % x.ndim
-        shape = (*x.shape[:axis], *x.shape[axis + 1 :])
-        out, inner = self._call.empty(shape, np.int64), math.prod(x.shape[axis + 1 :])
-        if out.size:
-            numbers = *map(np.int64, (out.size, x.shape[axis], inner)), np.int32(smallest)
-            self._launch(f"find_extreme<{ctype(x.dtype)}>", out.size, x, out, *numbers)
-        return out
+        return reduction.places(self._call, x, 0 if axis is None else axis % x.ndim, is_smallest)
 
     def argmax(self, x: Array, axis: int | None = None) -> Array:
-        return self._extreme(x, axis, 0)
+        return self._extreme(x, axis, False)
 
     def argmin(self, x: Array, axis: int | None = None) -> Array:
-        return self._extreme(x, axis, 1)
+        return self._extreme(x, axis, True)
 
     def searchsorted(self, x: Array, values: Any, side: str = "left") -> Array:
         values = self.asarray(values)

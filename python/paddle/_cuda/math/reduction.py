@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import formula, halves, strided
 from ..call import Call, Declined, ctype
-from ..units import TYPES, Unit, grid_of, groups_of_threads, instances
+from ..units import KINDS, TYPES, Unit, grid_of, groups_of_threads, instances
 
 # Elements reduced by one block: a long run is reduced in chunks of this size, then over the chunks.
 CHUNK = 16384
@@ -19,6 +19,25 @@ BLOCKS = 1024
 _ROWS = 32
 
 SOURCE = r"""
+// The reduction of elements that follow each other: by an operation, or the position of the first largest or smallest
+// one, where NaN exceeds all.
+template <typename A, typename Op> struct Fold {
+    A v;
+    __device__ __forceinline__ Fold(A first) : v(Op::none(first)) {}
+    __device__ __forceinline__ void add(A x, i64) { v = Op::join(v, x); }
+    __device__ __forceinline__ A result(A divisor) const { return v / divisor; }
+};
+template <bool Smallest> struct Place {};
+template <typename A, bool Smallest> struct Fold<A, Place<Smallest> > {
+    A best;
+    i64 place;
+    __device__ __forceinline__ Fold(A first) : best(first), place(0) {}
+    __device__ __forceinline__ void add(A x, i64 i) {
+        if (best == best && (x != x || (Smallest ? x < best : x > best))) best = x, place = i;
+    }
+    __device__ __forceinline__ i64 result(A) const { return place; }
+};
+
 // Chunk c of run r, x[r * n + c * chunk ..], for a group of threads; the last dimension is reduced. A chunk of a run is
 // whole packs, or packs are not used.
 template <typename T, typename O, typename Op>
@@ -62,9 +81,9 @@ __global__ void reduce_middle(const T* x, O* out, i64 outer, i64 n, i64 inner, i
     for (i64 r = blockIdx.x * (i64)blockDim.x + threadIdx.x; r < results; r += (i64)gridDim.x * blockDim.x) {
         i64 first = r / inner % chunks * chunk, count = n - first < chunk ? n - first : chunk;
         const T* from = x + (r / (chunks * inner) * n + first) * inner + r % inner;
-        A v = Op::none(A(wide(from[0])));
-        for (i64 i = 0; i < count; i++) v = Op::join(v, A(wide(from[i * inner])));
-        out[r] = narrow_to<O>::of(v / divisor);
+        Fold<A, Op> made(A(wide(from[0])));
+        for (i64 i = 0; i < count; i++) made.add(A(wide(from[i * inner])), i);
+        out[r] = narrow_to<O>::of(made.result(divisor));
     }
 }
 
@@ -122,7 +141,8 @@ _PAIRS = tuple(f"{t}, {t}" for t in TYPES.values()) + tuple(
     pair for t in ("half_t", "bf16_t") for pair in (f"{t}, float", f"float, {t}")
 )
 _KERNELS = ("reduce_last", "reduce_middle", "reduce_columns")
-UNIT = Unit("reduction", SOURCE, sum((instances(kernel, _PAIRS, _JOINS) for kernel in _KERNELS), ()))
+_PLACES = tuple(f"reduce_middle<{t}, i64, Place<{s}> >" for t in KINDS.values() for s in ("true", "false"))
+UNIT = Unit("reduction", SOURCE, sum((instances(kernel, _PAIRS, _JOINS) for kernel in _KERNELS), _PLACES))
 
 
 def _divisor(t: str, value: float):
@@ -196,6 +216,17 @@ def _middle(call: Call, x, sizes: tuple[int, int, int], join: str, divisor: floa
         grid = grid_of(outer * chunks * inner, 256, (1 << 31) - 1)
         call.launch(UNIT, f"reduce_middle<{types}, {join}>", grid, 256, x, out, *numbers, by)
     return out if chunks == 1 else _middle(call, out, (outer, chunks, inner), join, divisor, dtype)
+
+
+def places(call: Call, x, axis: int, is_smallest: bool):
+    """The positions along an axis of the first largest or smallest elements, int64; NaN exceeds all."""
+    t, n, inner = ctype(x, KINDS), x.shape[axis], math.prod(x.shape[axis + 1 :])
+    out = call.empty((*x.shape[:axis], *x.shape[axis + 1 :]), "int64")
+    if out.size:
+        kernel = f"reduce_middle<{t}, i64, Place<{'true' if is_smallest else 'false'}> >"
+        numbers = map(np.int64, (out.size // inner, n, inner, n, 1))
+        call.launch(UNIT, kernel, grid_of(out.size), 256, x, out, *numbers, x.dtype.type(1))
+    return out
 
 
 # Integers without an instance of the kernels.
