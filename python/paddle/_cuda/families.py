@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import paddle._core as _core
 
-from . import arrays, conversion, formula, halves, maps, rows, sticky, strided
+from . import arrays, conversion, formula, halves, maps, ordering, rows, sticky, strided
 from .call import NUMPY_NAMES, Call, Declined, Rows
 from .comm import buckets, rings
 from .detection import (
@@ -216,6 +216,7 @@ def units() -> list[Unit]:
         rows.UNIT,
         sticky.UNIT,
         maps.UNIT,
+        ordering.UNIT,
         strided.UNIT,
         multi.UNIT,
         buckets.UNIT,

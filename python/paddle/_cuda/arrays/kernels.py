@@ -21,8 +21,6 @@ TWO = {
 COMPARED = {name: i for i, name in enumerate("less less_equal greater greater_equal equal not_equal".split())}
 WORDS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "i64"}
 SCANNED = ("float", "double", "int", "i64")
-#: elements that a block sorts, and sorted runs that one launch merges
-CHUNK, WAYS = 1024, 64
 
 SOURCE = r"""
 template <typename T> struct kind { static const bool floating = false, logical = false; };
@@ -186,70 +184,6 @@ template <typename Op, typename X, typename R> __global__ void map_elements(
     }
 }
 
-// Whether element p of a row comes before element q in ascending order: NaN last, equal ones by position.
-template <typename T> __device__ __forceinline__ bool precedes(T x, i64 p, T y, i64 q) {
-    if (x < y) return true;
-    if (y < x) return false;
-    bool last = x != x, other = y != y;
-    return last != other ? other : p < q;
-}
-
-// The positions of chunks of `size` elements (a power of two, at most 1024) of rows of n, in ascending order.
-template <typename T> __global__ void order_chunks(const T* x, i64* out, i64 rows, i64 n, i64 chunks, int size) {
-    __shared__ T held[1024];
-    __shared__ int place[1024];
-    for (i64 b = blockIdx.x; b < rows * chunks; b += gridDim.x) {
-        i64 row = b / chunks, first = b % chunks * size;
-        const T* from = x + row * n + first;
-        i64 left = n - first < size ? n - first : size;
-        for (int k = threadIdx.x; k < size; k += blockDim.x) {
-            place[k] = k;
-            if (k < left) held[k] = from[k];
-        }
-        __syncthreads();
-        for (int span = 2; span <= size; span *= 2)
-            for (int step = span / 2; step > 0; step /= 2) {
-                for (int k = threadIdx.x; k < size / 2; k += blockDim.x) {
-                    int i = k / step * 2 * step + k % step, j = i + step;
-                    int p = place[i], q = place[j];
-                    // Places past the end come last.
-                    bool before = q >= left ? p < left || p < q : p < left && precedes(held[p], p, held[q], q);
-                    if (before != ((i & span) == 0)) place[i] = q, place[j] = p;
-                }
-                __syncthreads();
-            }
-        for (int k = threadIdx.x; k < left; k += blockDim.x) out[row * n + first + k] = first + place[k];
-        __syncthreads();
-    }
-}
-
-// Merges groups of up to `ways` sorted runs of `run` positions: a place is the number of elements before in each run.
-template <typename T> __global__ void merge_chunks(const T* x, const i64* order, i64* out, i64 rows, i64 n, i64 run,
-                                                   i64 ways) {
-    for (i64 k = blockIdx.x * (i64)blockDim.x + threadIdx.x; k < rows * n; k += (i64)gridDim.x * blockDim.x) {
-        i64 row = k / n, i = k % n;
-        const T* from = x + row * n;
-        const i64* own = order + row * n;
-        i64 p = own[i], group = i / (run * ways) * (run * ways);
-        i64 end = group + run * ways < n ? group + run * ways : n, to = group;
-        T value = from[p];
-        for (i64 at = group; at < end; at += run) {
-            i64 low = at, high = at + run < end ? at + run : end;
-            if (i >= low && i < high) {
-                to += i - low;
-                continue;
-            }
-            while (low < high) {
-                i64 middle = (low + high) / 2, q = own[middle];
-                if (precedes(from[q], q, value, p)) low = middle + 1;
-                else high = middle;
-            }
-            to += low - at;
-        }
-        out[row * n + to] = p;
-    }
-}
-
 // The number of elements of the ascending `sorted` that are less than (`right`: not greater than) a value.
 template <typename T> __global__ void search_sorted(const T* sorted, const T* values, i64* out, i64 n, i64 m,
                                                     int right) {
@@ -309,8 +243,6 @@ UNIT = Unit(
     tuple(f"map_elements<{op}, {t}, {t}>" for op in ("One", "Two") for t in _ALL)
     + tuple(f"map_elements<Comparison, {t}, bool>" for t in _ALL)
     + tuple(f"map_elements<Choice, {t}, {t}>" for t in WORDS.values())
-    + instances("order_chunks", _ALL)
-    + instances("merge_chunks", _ALL)
     + instances("search_sorted", SCANNED)
     + instances("scan_runs", SCANNED, ("Sum", "Prod")),
 )

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import maps, strided
+from .. import maps, ordering, strided
 from ..math import gemm, reduction
 from ..units import grid_of
 from .array import Array, Lacking, ctype, is_number, mapped, word
-from .kernels import CHUNK, COMPARED, ONE, SCANNED, TWO, UNIT, WAYS
+from .kernels import COMPARED, ONE, SCANNED, TWO, UNIT
 
 #: elements of an array on the host that become arguments of launches
 CONSTANTS = 128
@@ -278,25 +278,8 @@ class Namespace:
         return maps.take(self._call, x, at, shape, m, inner, size, along)
 
     def argsort(self, x: Array, axis: int = -1, kind: str | None = None) -> Array:
-        moved = self.moveaxis(x, axis, -1)
-        flat = moved.contiguous()
-        n = flat.shape[-1]
-        rows, t = flat.size // max(n, 1), ctype(flat.dtype)
-        order = self._call.empty(flat.shape, np.int64)
-        if not flat.size:
-            return order
-        size = min(CHUNK, max(2, 1 << (n - 1).bit_length()))
-        chunks = -(-n // size)
-        numbers = *map(np.int64, (rows, n, chunks)), np.int32(size)
-        block = min(256, max(32, size // 2))
-        self._call.launch(UNIT, f"order_chunks<{t}>", min(rows * chunks, 1 << 20), block, flat, order, *numbers)
-        run = size
-        while run < n:
-            merged = self._call.empty(flat.shape, np.int64)
-            sizes = map(np.int64, (rows, n, run, WAYS))
-            self._launch(f"merge_chunks<{t}>", flat.size, flat, order, merged, *sizes)
-            order, run = merged, run * WAYS
-        return self.moveaxis(order, -1, axis)
+        ctype(x.dtype)
+        return self.moveaxis(ordering.positions(self._call, self.moveaxis(x, axis, -1).contiguous()), -1, axis)
 
     def _extreme(self, x: Array, axis: int | None, is_smallest: bool) -> Array:
         ctype(x.dtype)
