@@ -1,5 +1,5 @@
-"""The stable order of ids: blocks sort keys of an id and its position, then runs of keys are merged by the ranks of
-their elements (Satish, Harris and Garland, Designing Efficient Sorting Algorithms for Manycore GPUs, 2009)."""
+"""The stable order of ids and of elements of rows: blocks sort chunks (of keys of an id and its position, or of
+positions), then sorted runs are merged by the ranks of their entries (Satish, Harris and Garland, Designing Efficient Sorting Algorithms for Manycore GPUs, 2009)."""
 
 from __future__ import annotations
 
@@ -13,33 +13,6 @@ CHUNK, WAYS = 1024, 64
 _THREADS = 256
 
 SOURCE = r"""
-// keys[i] = (id, position) in ascending order within every 1024 of n; the id of an element outside [0, 2^31) is -1 as
-// 32 bits, which comes last. A position that is not less than n does not occur in the result.
-template <typename I> __global__ void sort_chunks(const I* ids, i64 n, i64* keys) {
-    __shared__ unsigned long long held[1024];
-    for (i64 chunk = blockIdx.x; chunk * 1024 < n; chunk += gridDim.x) {
-        i64 first = chunk * 1024;
-        for (int k = threadIdx.x; k < 1024; k += blockDim.x) {
-            i64 id = first + k < n ? (i64)ids[first + k] : -1;
-            unsigned high = id < 0 || id > 0x7fffffff ? 0xffffffffu : (unsigned)id;
-            held[k] = (unsigned long long)high << 32 | (unsigned)(first + k);
-        }
-        __syncthreads();
-        for (int size = 2; size <= 1024; size *= 2)
-            for (int step = size / 2; step > 0; step /= 2) {
-                for (int k = threadIdx.x; k < 512; k += blockDim.x) {
-                    int a = k / step * 2 * step + k % step, b = a + step;
-                    unsigned long long x = held[a], y = held[b];
-                    if ((x > y) == ((a & size) == 0)) held[a] = y, held[b] = x;
-                }
-                __syncthreads();
-            }
-        for (int k = threadIdx.x; k < 1024; k += blockDim.x)
-            if (first + k < n) keys[first + k] = (i64)held[k];
-        __syncthreads();
-    }
-}
-
 // Whether element p of a row comes before element q in ascending order: NaN last, equal ones by position.
 template <typename T> __device__ __forceinline__ bool precedes(T x, i64 p, T y, i64 q) {
     if (x < y) return true;
@@ -48,40 +21,20 @@ template <typename T> __device__ __forceinline__ bool precedes(T x, i64 p, T y, 
     return last != other ? other : p < q;
 }
 
-// The positions of chunks of `size` elements (a power of two, at most 1024) of rows of n, in ascending order.
-template <typename T> __global__ void order_chunks(const T* x, i64* out, i64 rows, i64 n, i64 chunks, int size) {
-    __shared__ T held[1024];
-    __shared__ int place[1024];
-    for (i64 b = blockIdx.x; b < rows * chunks; b += gridDim.x) {
-        i64 row = b / chunks, first = b % chunks * size;
-        const T* from = x + row * n + first;
-        i64 left = n - first < size ? n - first : size;
-        for (int k = threadIdx.x; k < size; k += blockDim.x) {
-            place[k] = k;
-            if (k < left) held[k] = from[k];
-        }
-        __syncthreads();
-        for (int span = 2; span <= size; span *= 2)
-            for (int step = span / 2; step > 0; step /= 2) {
-                for (int k = threadIdx.x; k < size / 2; k += blockDim.x) {
-                    int i = k / step * 2 * step + k % step, j = i + step;
-                    int p = place[i], q = place[j];
-                    // Places past the end come last.
-                    bool before = q >= left ? p < left || p < q : p < left && precedes(held[p], p, held[q], q);
-                    if (before != ((i & span) == 0)) place[i] = q, place[j] = p;
-                }
-                __syncthreads();
-            }
-        for (int k = threadIdx.x; k < left; k += blockDim.x) out[row * n + first + k] = first + place[k];
-        __syncthreads();
-    }
-}
-
-// What runs consist of: distinct keys of one row, or positions of elements of x in rows.
+// What is sorted. Keys (id, position) of one row in chunks of 1024: the id of an element outside [0, 2^31) is -1 as 32
+// bits, which comes last, and so do the positions after the row.
 struct Keys {
-    typedef unsigned long long entry;
+    typedef unsigned long long entry, local;
+    static const int size = 1024, held = 1;
     static __device__ __forceinline__ i64 row(i64, i64) { return 0; }
-    static __device__ __forceinline__ bool before(const i64*, entry a, entry b) { return a < b; }
+    template <typename I> static __device__ __forceinline__ entry load(const I* ids, i64 left, i64 first, int k, I*) {
+        i64 id = k < left ? (i64)ids[k] : -1;
+        unsigned high = id < 0 || id > 0x7fffffff ? 0xffffffffu : (unsigned)id;
+        return (entry)high << 32 | (unsigned)(first + k);
+    }
+    static __device__ __forceinline__ bool ahead(const void*, i64, entry a, entry b) { return a < b; }
+    static __device__ __forceinline__ entry store(entry key, i64) { return key; }
+    static __device__ __forceinline__ bool before(const void*, entry a, entry b) { return a < b; }
     // The last merge (`order` is not null) writes the ids and positions of keys.
     static __device__ __forceinline__ void write(entry key, i64 to, entry* merged, i64* ids, i64* order) {
         if (order) {
@@ -92,12 +45,51 @@ struct Keys {
         }
     }
 };
-template <typename T> struct Places {
+// Positions of the elements x of rows, in chunks of a power of two, whose elements are held in shared memory.
+struct Places {
     typedef i64 entry;
-    static __device__ __forceinline__ i64 row(i64 k, i64 n) { return k / n; }
-    static __device__ __forceinline__ bool before(const T* x, i64 p, i64 q) { return precedes(x[p], p, x[q], q); }
+    typedef int local;
+    static const int size = 0, held = 1024;
+    static __device__ __forceinline__ i64 row(i64 i, i64 n) { return i / n; }
+    template <typename T> static __device__ __forceinline__ int load(const T* x, i64 left, i64, int k, T* held) {
+        if (k < left) held[k] = x[k];
+        return k;
+    }
+    template <typename T> static __device__ __forceinline__ bool ahead(const T* held, i64 left, int p, int q) {
+        return q >= left ? p < left || p < q : p < left && precedes(held[p], p, held[q], q);
+    }
+    static __device__ __forceinline__ i64 store(int place, i64 first) { return first + place; }
+    template <typename T> static __device__ __forceinline__ bool before(const T* x, i64 p, i64 q) {
+        return precedes(x[p], p, x[q], q);
+    }
     static __device__ __forceinline__ void write(i64 place, i64 to, i64* merged, i64*, i64*) { merged[to] = place; }
 };
+
+// The entries of chunks of rows of n elements in ascending order, by a bitonic network.
+template <typename E, typename T> __global__ void sort_chunks(const T* x, typename E::entry* out, i64 rows, i64 n,
+                                                              i64 chunks, int most) {
+    __shared__ typename E::local entries[1024];
+    __shared__ T held[E::held];
+    int size = E::size ? E::size : most;
+    for (i64 b = blockIdx.x; b < rows * chunks; b += gridDim.x) {
+        i64 row = E::row(b, chunks), first = (b - row * chunks) * size;
+        i64 left = n - first < size ? n - first : size;
+        for (int k = threadIdx.x; k < size; k += blockDim.x)
+            entries[k] = E::load(x + row * n + first, left, first, k, held);
+        __syncthreads();
+        for (int span = 2; span <= size; span *= 2)
+            for (int step = span / 2; step > 0; step /= 2) {
+                for (int k = threadIdx.x; k < size / 2; k += blockDim.x) {
+                    int i = k / step * 2 * step + k % step, j = i + step;
+                    typename E::local p = entries[i], q = entries[j];
+                    if (E::ahead(held, left, p, q) != ((i & span) == 0)) entries[i] = q, entries[j] = p;
+                }
+                __syncthreads();
+            }
+        for (int k = threadIdx.x; k < left; k += blockDim.x) out[row * n + first + k] = E::store(entries[k], first);
+        __syncthreads();
+    }
+}
 
 // Merges groups of up to `ways` sorted runs of `run` entries of rows of n: an entry's place is the number of those
 // before it in each run of its group.
@@ -128,9 +120,10 @@ template <typename E, typename T> __global__ void merge_runs(const T* x, const t
 UNIT = Unit(
     "ordering",
     SOURCE,
-    instances("sort_chunks", INTEGERS)
-    + instances("order_chunks", KINDS)
-    + ("merge_runs<Keys, i64>", *(f"merge_runs<Places<{t}>, {t}>" for t in KINDS.values())),
+    instances("sort_chunks", ("Keys",), INTEGERS)
+    + ("merge_runs<Keys, i64>",)
+    + instances("sort_chunks", ("Places",), KINDS)
+    + instances("merge_runs", ("Places",), KINDS),
 )
 _NONE = np.uint64(0)
 
@@ -141,8 +134,7 @@ def ordered(call: Call, ids):
     n = ids.size
     keys = call.empty((n,), "int64")
     chunks = -(-n // CHUNK)
-    name = f"sort_chunks<{INTEGERS[ids.dtype.name]}>"
-    call.launch(UNIT, name, min(chunks, 1 << 16), _THREADS, ids, np.int64(n), keys)
+    _sort(call, f"Keys, {INTEGERS[ids.dtype.name]}", min(chunks, 1 << 16), _THREADS, ids, keys, (1, n, chunks, CHUNK))
     run = CHUNK
     while run * WAYS < n:
         merged = call.empty((n,), "int64")
@@ -161,14 +153,19 @@ def positions(call: Call, x):
         return order
     rows, run = x.size // n, min(CHUNK, max(2, 1 << (n - 1).bit_length()))
     chunks = -(-n // run)
-    numbers = *map(np.int64, (rows, n, chunks)), np.int32(run)
-    block = min(256, max(32, run // 2))
-    call.launch(UNIT, f"order_chunks<{t}>", min(rows * chunks, 1 << 20), block, x, order, *numbers)
+    block = min(_THREADS, max(32, run // 2))
+    _sort(call, f"Places, {t}", min(rows * chunks, 1 << 20), block, x, order, (rows, n, chunks, run))
     while run < n:
         merged = call.empty(x.shape, "int64")
-        _merge(call, f"Places<{t}>, {t}", x, order, (rows, n, run), merged)
+        _merge(call, f"Places, {t}", x, order, (rows, n, run), merged)
         order, run = merged, run * WAYS
     return order
+
+
+def _sort(call: Call, kinds: str, grid: int, block: int, x, entries, sizes: tuple) -> None:
+    *numbers, size = sizes
+    args = x, entries, *map(np.int64, numbers), np.int32(size)
+    call.launch(UNIT, f"sort_chunks<{kinds}>", grid, block, *args)
 
 
 def _merge(call: Call, kinds: str, x, entries, sizes: tuple, merged, ids=_NONE, order=_NONE) -> None:
