@@ -111,10 +111,10 @@ def test_rows_are_read_once_where_they_fit(shim):
     for n, kernel in ((64, "8, 32"), (400, "16, 32"), (768, "32, 32"), (4096, "16, 0"), (8192, "16, 0")):
         shim.forget()
         paddle.nn.functional.softmax(placed(values(2, n).astype("float32"), 0))
-        assert shim.started == [f"softmax_rows<float, {kernel}, false>"]
+        assert shim.started == [f"softmax<float, false, Axis, {kernel}>"]
     shim.forget()
     paddle.nn.functional.softmax(placed(values(2, 9000).astype("float32"), 0))
-    assert shim.started == ["softmax<float, false>"]
+    assert shim.started == ["softmax<float, false, Axis, 0, 0>"]
 
 
 @pytest.mark.parametrize("rows, n, kernel", [(70, 64, "8, 32"), (70, 400, "16, 32"), (17, 4096, "16, 0")])

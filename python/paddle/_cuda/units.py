@@ -138,9 +138,12 @@ template <bool Whole, int N> struct columns {
     }
 };
 
-// Rows in registers (see rows_in_registers): a thread keeps E elements, a row has G threads (0: the block).
+// Threads of kernels over rows (see threads_of_rows): a thread keeps E elements, a row has G threads (0: the block). With
+// E = 0, rows are read for each pass, and there are no bounds.
 template <int E, int G> struct row_threads {
-    static const int most = G ? 128 : E == 8 ? 1024 : 512, blocks = G ? 4 : E == 8 ? 1 : 2;
+    static const int most = E == 0 ? 0 : G ? 128 : E == 8 ? 1024 : 512;
+    static const int blocks = E == 0 ? 0 : G ? 4 : E == 8 ? 1 : 2;
+    static __device__ __forceinline__ int group(int given) { return E == 0 ? given : G ? G : blockDim.x; }
 };
 
 // Whether all addresses are those of packs.
@@ -194,6 +197,8 @@ IN_REGISTERS = {"float32": "float", "float16": "half_t", "uint16": "bf16_t"}
 KEPT = ("8, 32", "16, 32", "32, 32", "16, 0")
 #: of kernels that keep two operands
 KEPT_PAIRS = ("8, 32", "16, 32", "16, 0")
+#: rows that are read for each pass
+WALKED = "0, 0"
 
 
 def rows_in_registers(rows: int, n: int, array: Any, kinds: tuple[str, ...] = KEPT) -> tuple[str, int, int] | None:
@@ -206,6 +211,18 @@ def rows_in_registers(rows: int, n: int, array: Any, kinds: tuple[str, ...] = KE
         if threads and n <= kept * threads:
             return kind, grid_of(rows, 4, (1 << 31) - 1), 128
     return kinds[-1], grid_of(rows, 1, (1 << 31) - 1), -(-n // (32 * kept)) * 32
+
+
+def threads_of_rows(
+    rows: int, n: int, array: Any, kinds: tuple[str, ...] = KEPT, inner: int = 1
+) -> tuple[str, int, int, int]:
+    """For kernels over runs of `n` elements, `inner` apart: how they are read (a kind, or WALKED), grid, block and, of
+    WALKED, the threads of a run."""
+    kept = rows_in_registers(rows, n, array, kinds) if inner == 1 else None
+    if kept is not None:
+        return *kept, 0
+    group, grid, block = groups_of_threads(rows, n, inner)
+    return WALKED, grid, block, group
 
 
 def groups_of_threads(runs: int, n: int, inner: int = 1) -> tuple[int, int, int]:

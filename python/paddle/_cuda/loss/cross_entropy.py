@@ -15,7 +15,7 @@ from ..nn.softmax import SOURCE as SOFTMAX
 from ..units import INTEGERS, REALS, Unit, block_of, grid_of, instances
 
 SOURCE = (
-    SOFTMAX.split("// Run b")[0]
+    SOFTMAX.split("// Run b:")[0]
     + r"""
 // Run b is elements x[base + i * inner], i < n. The loss is the negative logarithm of the label's probability.
 template <typename T, typename I> __global__ void softmax_loss(const T* x, const I* label, T* y, T* loss, i64 runs,

@@ -1,14 +1,26 @@
-"""softmax, log_softmax and their gradients along an axis: short rows are kept in registers and read once, others are
-read for each pass."""
+"""softmax and log_softmax along an axis, softmax over sequences, and their gradients: short rows are kept in
+registers and read once, others are read for each pass."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from ..call import Call, Declined, ctype, same_dtype
-from ..units import FLOATS, IN_REGISTERS, KEPT, KEPT_PAIRS, Unit, groups_of_threads, instances, rows_in_registers
+from ..units import (
+    FLOATS,
+    IN_REGISTERS,
+    KEPT,
+    KEPT_PAIRS,
+    REALS,
+    WALKED,
+    Unit,
+    grid_of,
+    instances,
+    threads_of_rows,
+)
 
 SOURCE = r"""
 // As on the CPU, differences to the maximum are clipped at -64.
@@ -17,13 +29,28 @@ template <typename A> __device__ __forceinline__ A below(A x, A most) {
     return exp(d < A(-64) ? A(-64) : d);
 }
 
-// Run b is elements x[base + i * inner], i < n, for a group of threads.
-template <typename T, bool Log>
-__device__ void softmax_runs(const T* x, T* y, i64 runs, i64 n, i64 inner, int group) {
+// Run b: elements x[first + i * inner], i < count. Those along an axis, and those of sequences, which adjoin.
+struct Axis {
+    static const bool adjacent = false;
+    static __device__ __forceinline__ i64 first(const i64*, i64 b, i64 n, i64 inner) {
+        return b / inner * n * inner + b % inner;
+    }
+    static __device__ __forceinline__ i64 count(const i64*, i64, i64 n) { return n; }
+};
+struct Sequence {
+    static const bool adjacent = true;
+    static __device__ __forceinline__ i64 first(const i64* at, i64 b, i64, i64) { return at[b]; }
+    static __device__ __forceinline__ i64 count(const i64* at, i64 b, i64) { return at[b + 1] - at[b]; }
+};
+
+// A run belongs to a group of threads.
+template <bool Log, typename Runs, typename T>
+__device__ void softmax_runs(const T* x, T* y, const i64* at, i64 runs, i64 size, i64 distance, int group) {
     typedef typename acc<T>::type A;
-    i64 each = blockDim.x / group, lane = threadIdx.x % group;
+    i64 each = blockDim.x / group, lane = threadIdx.x % group, inner = Runs::adjacent ? 1 : distance;
     for (i64 b = blockIdx.x * each + threadIdx.x / group; b < runs; b += gridDim.x * each) {
-        i64 base = b / inner * n * inner + b % inner;
+        i64 base = Runs::first(at, b, size, inner), n = Runs::count(at, b, size);
+        if (Runs::adjacent && n == 0) continue;
         A most = wide(x[base]);
         for (i64 i = lane; i < n; i += group) most = Max::join(most, A(wide(x[base + i * inner])));
         most = group_join<Max>(most, group);
@@ -36,38 +63,6 @@ __device__ void softmax_runs(const T* x, T* y, i64 runs, i64 n, i64 inner, int g
             y[base + i * inner] = narrow_to<T>::of(Log ? v - most - scale : below(v, most) * scale);
         }
     }
-}
-
-template <typename T, bool Log> __global__ void softmax(const T* x, T* y, i64 runs, i64 n, i64 inner, int group) {
-    softmax_runs<T, Log>(x, y, runs, n, inner, group);
-}
-
-template <bool Log, typename A> __device__ __forceinline__ A slope(A y, A dy, A sum) {
-    return Log ? dy - exp(y) * sum : y * (dy - sum);
-}
-
-template <typename T, bool Log>
-__device__ void softmax_runs_grad(const T* y, const T* dy, T* dx, i64 runs, i64 n, i64 inner, int group) {
-    typedef typename acc<T>::type A;
-    i64 each = blockDim.x / group, lane = threadIdx.x % group;
-    for (i64 b = blockIdx.x * each + threadIdx.x / group; b < runs; b += gridDim.x * each) {
-        i64 base = b / inner * n * inner + b % inner;
-        A sum = A(0);
-        for (i64 i = lane; i < n; i += group) {
-            A d = wide(dy[base + i * inner]);
-            sum += Log ? d : d * A(wide(y[base + i * inner]));
-        }
-        sum = group_join<Sum>(sum, group);
-        for (i64 i = lane; i < n; i += group) {
-            A v = wide(y[base + i * inner]), d = wide(dy[base + i * inner]);
-            dx[base + i * inner] = narrow_to<T>::of(slope<Log>(v, d, sum));
-        }
-    }
-}
-
-template <typename T, bool Log> __global__ void softmax_grad(const T* y, const T* dy, T* dx, i64 runs, i64 n,
-                                                             i64 inner, int group) {
-    softmax_runs_grad<T, Log>(y, dy, dx, runs, n, inner, group);
 }
 
 // A row of whole packs in registers.
@@ -111,15 +106,39 @@ __device__ __forceinline__ void softmax_row(const T* x, T* y, int n) {
     }
 }
 
-template <typename T, int E, int G, bool Log>
+// `at`: the offsets of sequences. Rows in registers are those of the last axis.
+template <typename T, bool Log, typename Runs, int E, int G>
 __global__ void __launch_bounds__(row_threads<E, G>::most, row_threads<E, G>::blocks)
-    softmax_rows(const T* x, T* y, i64 rows, int n) {
-    const int N = packed<T>::N;
-    int each = G ? blockDim.x / G : 1;
-    if (!aligned(x, y)) return softmax_runs<T, Log>(x, y, rows, n, 1, G ? G : blockDim.x);
+    softmax(const T* x, T* y, const i64* at, i64 runs, i64 n, i64 inner, int group) {
+    if (E == 0 || !aligned(x, y))
+        return softmax_runs<Log, Runs>(x, y, at, runs, n, E ? 1 : inner, row_threads<E, G>::group(group));
+    i64 each = G ? blockDim.x / G : 1;
 #pragma unroll 1
-    for (i64 r = blockIdx.x * (i64)each + (G ? threadIdx.x / G : 0); r < rows; r += gridDim.x * (i64)each) {
-        softmax_row<E, G, N, Log>(x + r * n, y + r * n, n);
+    for (i64 r = blockIdx.x * each + (G ? threadIdx.x / G : 0); r < runs; r += gridDim.x * each)
+        softmax_row<E ? E : packed<T>::N, G, packed<T>::N, Log>(x + r * n, y + r * n, (int)n);
+}
+
+template <bool Log, typename A> __device__ __forceinline__ A slope(A y, A dy, A sum) {
+    return Log ? dy - exp(y) * sum : y * (dy - sum);
+}
+
+template <bool Log, typename Runs, typename T>
+__device__ void softmax_runs_grad(const T* y, const T* dy, T* dx, const i64* at, i64 runs, i64 size, i64 distance,
+                                  int group) {
+    typedef typename acc<T>::type A;
+    i64 each = blockDim.x / group, lane = threadIdx.x % group, inner = Runs::adjacent ? 1 : distance;
+    for (i64 b = blockIdx.x * each + threadIdx.x / group; b < runs; b += gridDim.x * each) {
+        i64 base = Runs::first(at, b, size, inner), n = Runs::count(at, b, size);
+        A sum = A(0);
+        for (i64 i = lane; i < n; i += group) {
+            A d = wide(dy[base + i * inner]);
+            sum += Log ? d : d * A(wide(y[base + i * inner]));
+        }
+        sum = group_join<Sum>(sum, group);
+        for (i64 i = lane; i < n; i += group) {
+            A v = wide(y[base + i * inner]), d = wide(dy[base + i * inner]);
+            dx[base + i * inner] = narrow_to<T>::of(slope<Log>(v, d, sum));
+        }
     }
 }
 
@@ -153,28 +172,40 @@ __device__ __forceinline__ void softmax_row_grad(const T* y, const T* dy, T* dx,
     }
 }
 
-template <typename T, int E, int G, bool Log>
+template <typename T, bool Log, typename Runs, int E, int G>
 __global__ void __launch_bounds__(row_threads<E, G>::most, row_threads<E, G>::blocks)
-    softmax_rows_grad(const T* y, const T* dy, T* dx, i64 rows, int n) {
-    const int N = packed<T>::N;
-    int each = G ? blockDim.x / G : 1;
-    if (!aligned(y, dy, dx)) return softmax_runs_grad<T, Log>(y, dy, dx, rows, n, 1, G ? G : blockDim.x);
+    softmax_grad(const T* y, const T* dy, T* dx, const i64* at, i64 runs, i64 n, i64 inner, int group) {
+    if (E == 0 || !aligned(y, dy, dx))
+        return softmax_runs_grad<Log, Runs>(y, dy, dx, at, runs, n, E ? 1 : inner, row_threads<E, G>::group(group));
+    i64 each = G ? blockDim.x / G : 1;
 #pragma unroll 1
-    for (i64 r = blockIdx.x * (i64)each + (G ? threadIdx.x / G : 0); r < rows; r += gridDim.x * (i64)each) {
-        i64 at = r * n;
-        softmax_row_grad<E, G, N, Log>(y + at, dy + at, dx + at, n);
-    }
+    for (i64 r = blockIdx.x * each + (G ? threadIdx.x / G : 0); r < runs; r += gridDim.x * each)
+        softmax_row_grad<E ? E : packed<T>::N, G, packed<T>::N, Log>(y + r * n, dy + r * n, dx + r * n, (int)n);
 }
 """
 _LOG = ("false", "true")
+#: by the number of operands
+_KERNEL = {1: "softmax", 2: "softmax_grad"}
 UNIT = Unit(
     "softmax",
     SOURCE,
-    instances("softmax", FLOATS, _LOG)
-    + instances("softmax_grad", FLOATS, _LOG)
-    + instances("softmax_rows", IN_REGISTERS, KEPT, _LOG)
-    + instances("softmax_rows_grad", IN_REGISTERS, KEPT_PAIRS, _LOG),
+    instances("softmax", FLOATS, _LOG, ("Axis",), (WALKED,))
+    + instances("softmax", IN_REGISTERS, _LOG, ("Axis",), KEPT)
+    + instances("softmax", REALS, ("false",), ("Sequence",), (WALKED,))
+    + instances("softmax_grad", FLOATS, _LOG, ("Axis",), (WALKED,))
+    + instances("softmax_grad", IN_REGISTERS, _LOG, ("Axis",), KEPT_PAIRS)
+    + instances("softmax_grad", REALS, ("false",), ("Sequence",), (WALKED,)),
 )
+
+
+def of_sequences(call: Call, arrays: list, offsets: Any, count: int) -> Any:
+    """softmax of sequences, or of the result and its gradient that of the input; a block for each sequence."""
+    out = call.empty(arrays[0].shape, arrays[0].dtype)
+    if out.size:
+        kernel = f"{_KERNEL[len(arrays)]}<{ctype(out, REALS)}, false, Sequence, {WALKED}>"
+        sizes = np.int64(count), np.int64(0), np.int64(1), np.int32(128)
+        call.launch(UNIT, kernel, grid_of(count, 1), 128, *arrays, out, offsets, *sizes)
+    return out
 
 
 def _run(call: Call, arrays: list):
@@ -187,17 +218,11 @@ def _run(call: Call, arrays: list):
     if out.size:
         n, inner = first.shape[axis], math.prod(first.shape[axis + 1 :])
         runs, log = first.size // n, _LOG[call.op.startswith("log")]
-        end = "_grad" if len(arrays) == 2 else ""
-        kinds = KEPT_PAIRS if end else KEPT
-        rows = rows_in_registers(runs, n, first, kinds) if inner == 1 else None
-        if rows is not None:
-            kept, grid, block = rows
-            sizes: tuple = np.int64(runs), np.int32(n)
-            kernel = f"softmax_rows{end}<{t}, {kept}, {log}>"
-        else:
-            group, grid, block = groups_of_threads(runs, n, inner)
-            kernel, sizes = f"softmax{end}<{t}, {log}>", (*map(np.int64, (runs, n, inner)), np.int32(group))
-        call.launch(UNIT, kernel, grid, block, *arrays, out, *sizes)
+        kinds = KEPT_PAIRS if len(arrays) == 2 else KEPT
+        how, grid, block, group = threads_of_rows(runs, n, first, kinds, inner)
+        kernel = f"{_KERNEL[len(arrays)]}<{t}, {log}, Axis, {how}>"
+        sizes = *map(np.int64, (runs, n, inner)), np.int32(group)
+        call.launch(UNIT, kernel, grid, block, *arrays, out, np.uint64(0), *sizes)
     return out
 
 

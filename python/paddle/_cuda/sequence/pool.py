@@ -8,6 +8,7 @@ import numpy as np
 
 from .. import maps
 from ..call import Call, Declined, ctype, same_dtype
+from ..nn import softmax
 from ..units import REALS, Unit, grid_of, instances
 
 SOURCE = r"""
@@ -34,35 +35,8 @@ template <typename T> __global__ void max_rows_grad(const T* dout, const int* ro
         dx[i] = s >= 0 && row[at] == r ? dout[at] : T(0);
     }
 }
-
-// Softmax over the elements at[s] .. at[s + 1] - 1; a block for each sequence.
-template <typename T> __global__ void softmax_rows(const T* x, const i64* at, T* out, i64 sequences) {
-    for (i64 s = blockIdx.x; s < sequences; s += gridDim.x) {
-        i64 from = at[s], n = at[s + 1] - from;
-        if (n == 0) continue;
-        T most = x[from];
-        for (i64 i = threadIdx.x; i < n; i += blockDim.x) most = Max::join(most, x[from + i]);
-        most = block_join<Max>(most);
-        T sum = 0;
-        for (i64 i = threadIdx.x; i < n; i += blockDim.x) sum += exp(x[from + i] - most);
-        sum = block_join<Sum>(sum);
-        for (i64 i = threadIdx.x; i < n; i += blockDim.x) out[from + i] = exp(x[from + i] - most) / sum;
-    }
-}
-
-template <typename T> __global__ void softmax_rows_grad(const T* out, const T* dout, const i64* at, T* dx,
-                                                        i64 sequences) {
-    for (i64 s = blockIdx.x; s < sequences; s += gridDim.x) {
-        i64 from = at[s], n = at[s + 1] - from;
-        T sum = 0;
-        for (i64 i = threadIdx.x; i < n; i += blockDim.x) sum += out[from + i] * dout[from + i];
-        sum = block_join<Sum>(sum);
-        for (i64 i = threadIdx.x; i < n; i += blockDim.x) dx[from + i] = (dout[from + i] - sum) * out[from + i];
-    }
-}
 """
-_KERNELS = ("max_rows", "max_rows_grad", "softmax_rows", "softmax_rows_grad")
-UNIT = Unit("sequence_pool", SOURCE, sum((instances(k, REALS) for k in _KERNELS), ()))
+UNIT = Unit("sequence_pool", SOURCE, instances("max_rows", REALS) + instances("max_rows_grad", REALS))
 
 
 def _level(call: Call) -> np.ndarray:
@@ -147,26 +121,21 @@ def _pool_grad(call: Call) -> dict:
 
 
 def _softmax(call: Call) -> dict:
-    x, at = call.array("X"), call.level("X", last=True)
-    return {"Out": _by_sequence(call, "softmax_rows", at, [x])}
+    return {"Out": _by_sequence(call, [call.array("X")])}
 
 
 def _softmax_grad(call: Call) -> dict:
-    at, arrays = call.level("X", last=True), [call.array("Out"), call.array("Out@GRAD")]
+    arrays = [call.array("Out"), call.array("Out@GRAD")]
     same_dtype(*arrays)
-    return {"X@GRAD": _by_sequence(call, "softmax_rows_grad", at, arrays)}
+    return {"X@GRAD": _by_sequence(call, arrays)}
 
 
-def _by_sequence(call: Call, kernel: str, at: np.ndarray, arrays: list):
-    t, shape = ctype(arrays[0], REALS), tuple(call.ins["X"].shape)
+def _by_sequence(call: Call, arrays: list):
+    at, shape = call.level("X", last=True), tuple(call.ins["X"].shape)
     if any(a.size != shape[0] for a in arrays) or maps.width_of(shape) != 1:
         raise Declined
     ((_, offsets),) = maps.on_device(call, ("offsets", at.tobytes()), lambda: (at,))
-    out, n = call.empty(shape, arrays[0].dtype), at.size - 1
-    if out.size:
-        *given, of = (*arrays, offsets)
-        call.launch(UNIT, f"{kernel}<{t}>", grid_of(n, 1), 128, *given, of, out, np.int64(n))
-    return out
+    return softmax.of_sequences(call, [a.reshape(shape) for a in arrays], offsets, at.size - 1)
 
 
 LAUNCHERS = {
