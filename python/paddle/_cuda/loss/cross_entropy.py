@@ -17,31 +17,37 @@ from ..units import INTEGERS, REALS, Unit, block_of, grid_of, instances
 SOURCE = (
     SOFTMAX.split("// Run b:")[0]
     + r"""
-// Run b is elements x[base + i * inner], i < n. The loss is the negative logarithm of the label's probability.
+// The labels of runs: class numbers, or (I = T) distributions. `of_element` is what element i adds to the loss of its
+// run, `of_run` the loss of run b by the sum of these, `slope` the gradient of the logit of probability y.
+template <typename T> __device__ __forceinline__ T clipped(T d) { return d < T(-64) ? T(-64) : d; }
+template <typename T, typename I> struct Label {
+    static __device__ __forceinline__ T of_element(const I*, i64, T, T) { return T(0); }
+    static __device__ __forceinline__ T of_run(const I* label, i64 b, const T* x, i64 n, i64 inner, i64 ignored, T most,
+                                               T of_total, T) {
+        i64 l = (i64)label[b];
+        return l != ignored && l >= 0 && l < n ? of_total - clipped(x[l * inner] - most) : T(0);
+    }
+    static __device__ __forceinline__ T slope(const I* label, i64 i, i64 run, i64 at, T y, T d, i64 ignored) {
+        i64 l = (i64)label[run];
+        return l == ignored ? T(0) : d * (y - (at == l ? T(1) : T(0)));
+    }
+    static const bool is_class = true;
+};
+template <typename T> struct Label<T, T> {
+    static __device__ __forceinline__ T of_element(const T* label, i64 i, T d, T of_total) {
+        return label[i] * (of_total - clipped(d));
+    }
+    static __device__ __forceinline__ T of_run(const T*, i64, const T*, i64, i64, i64, T, T, T sum) { return sum; }
+    static __device__ __forceinline__ T slope(const T* label, i64 i, i64, i64, T y, T d, i64) {
+        return d * (y - label[i]);
+    }
+    static const bool is_class = false;
+};
+
+// Run b is elements x[base + i * inner], i < n. The loss is the cross entropy of its softmax with the label.
 template <typename T, typename I> __global__ void softmax_loss(const T* x, const I* label, T* y, T* loss, i64 runs,
                                                                i64 n, i64 inner, i64 ignored) {
-    for (i64 b = blockIdx.x; b < runs; b += gridDim.x) {
-        i64 base = b / inner * n * inner + b % inner;
-        T most = x[base];
-        for (i64 i = threadIdx.x; i < n; i += blockDim.x) most = Max::join(most, x[base + i * inner]);
-        most = block_join<Max>(most);
-        T total = T(0);
-        for (i64 i = threadIdx.x; i < n; i += blockDim.x) total += below(x[base + i * inner], most);
-        total = block_join<Sum>(total);
-        for (i64 i = threadIdx.x; i < n; i += blockDim.x)
-            y[base + i * inner] = below(x[base + i * inner], most) / total;
-        if (threadIdx.x == 0) {
-            i64 l = (i64)label[b];
-            bool valid = l != ignored && l >= 0 && l < n;
-            T d = valid ? x[base + l * inner] - most : T(0);
-            loss[b] = valid ? log(total) - (d < T(-64) ? T(-64) : d) : T(0);
-        }
-    }
-}
-
-// The loss is the cross entropy with the distribution `label`.
-template <typename T> __global__ void softmax_soft_loss(const T* x, const T* label, T* y, T* loss, i64 runs, i64 n,
-                                                        i64 inner) {
+    typedef Label<T, I> L;
     for (i64 b = blockIdx.x; b < runs; b += gridDim.x) {
         i64 base = b / inner * n * inner + b % inner;
         T most = x[base];
@@ -53,37 +59,28 @@ template <typename T> __global__ void softmax_soft_loss(const T* x, const T* lab
         T of_total = log(total);
         for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
             i64 at = base + i * inner;
-            T d = x[at] - most < T(-64) ? T(-64) : x[at] - most;
             y[at] = below(x[at], most) / total;
-            sum += label[at] * (of_total - d);
+            sum += L::of_element(label, at, x[at] - most, of_total);
         }
-        sum = block_join<Sum>(sum);
-        if (threadIdx.x == 0) loss[b] = sum;
+        if (!L::is_class) sum = block_join<Sum>(sum);
+        if (threadIdx.x == 0) loss[b] = L::of_run(label, b, x + base, n, inner, ignored, most, of_total, sum);
     }
 }
 
 template <typename T, typename I> __global__ void softmax_loss_grad(const T* y, const I* label, const T* d, T* dx,
                                                                     i64 size, i64 n, i64 inner, i64 ignored) {
     for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < size; i += (i64)gridDim.x * blockDim.x) {
-        i64 run = i / (n * inner) * inner + i % inner, l = (i64)label[run];
-        dx[i] = l == ignored ? T(0) : d[run] * (y[i] - (i / inner % n == l ? T(1) : T(0)));
+        i64 run = i / (n * inner) * inner + i % inner;
+        dx[i] = Label<T, I>::slope(label, i, run, i / inner % n, y[i], d[run], ignored);
     }
-}
-
-template <typename T> __global__ void softmax_soft_loss_grad(const T* y, const T* label, const T* d, T* dx, i64 size,
-                                                             i64 n, i64 inner) {
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < size; i += (i64)gridDim.x * blockDim.x)
-        dx[i] = d[i / (n * inner) * inner + i % inner] * (y[i] - label[i]);
 }
 """
 )
+_KERNELS = ("softmax_loss", "softmax_loss_grad")
 UNIT = Unit(
     "cross_entropy",
     SOURCE,
-    instances("softmax_loss", REALS, INTEGERS)
-    + instances("softmax_loss_grad", REALS, INTEGERS)
-    + instances("softmax_soft_loss", REALS)
-    + instances("softmax_soft_loss_grad", REALS),
+    sum((instances(k, (t,), (*INTEGERS.values(), t)) for k in _KERNELS for t in REALS.values()), ()),
 )
 
 
@@ -189,24 +186,24 @@ def _softmax_entropy(call: Call) -> dict:
             return {"Softmax": x.copy(), "Loss": -(label * _log(xp, x)).sum(axis=axis, keepdims=True)}
         if label.shape != x.shape:
             raise Declined
-        softmax, loss = call.empty(x.shape, x.dtype), call.empty((*x.shape[:axis], 1, *x.shape[axis + 1 :]), x.dtype)
-        n, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
-        numbers = map(np.int64, (x.size // n, n, inner))
-        name = f"softmax_soft_loss<{ctype(x, REALS)}>"
-        call.launch(UNIT, name, min(x.size // n, 65535), block_of(n), x, label, softmax, loss, *numbers)
-        return {"Softmax": softmax, "Loss": loss}
+        return _by_softmax(call, x, label, axis)
     ignored = a["ignore_index"]
     given = _labels(call, label, x.shape, axis, ignored)
     if not a["use_softmax"]:
         value, _, valid = _picked(call, x, label, axis, ignored)
         return {"Softmax": x.copy(), "Loss": xp.where(valid, -_log(xp, value), x.dtype.type(0))}
-    integer = ctype(given, INTEGERS)
+    ctype(given, INTEGERS)
     sticky.check_ids(call, given, 0, x.shape[axis], ignored)
+    return _by_softmax(call, x, given, axis)
+
+
+def _by_softmax(call: Call, x, label, axis: int) -> dict:
+    """The softmax and the loss by one kernel."""
     n, inner = x.shape[axis], math.prod(x.shape[axis + 1 :])
-    runs, softmax, loss = x.size // n, call.empty(x.shape, x.dtype), call.empty(given.shape, x.dtype)
-    numbers = map(np.int64, (runs, n, inner, ignored))
-    kernel = f"softmax_loss<{ctype(x, REALS)}, {integer}>"
-    call.launch(UNIT, kernel, min(runs, 65535), block_of(n), x, given, softmax, loss, *numbers)
+    softmax, loss = call.empty(x.shape, x.dtype), call.empty((*x.shape[:axis], 1, *x.shape[axis + 1 :]), x.dtype)
+    numbers = map(np.int64, (x.size // n, n, inner, call.attrs["ignore_index"]))
+    kernel = f"softmax_loss<{ctype(x, REALS)}, {ctype(label)}>"
+    call.launch(UNIT, kernel, min(x.size // n, 65535), block_of(n), x, label, softmax, loss, *numbers)
     return {"Softmax": softmax, "Loss": loss}
 
 
@@ -223,22 +220,23 @@ def _softmax_entropy_grad(call: Call) -> dict:
             return {"Logits@GRAD": -label * d / p}
         if label.shape != p.shape:
             raise Declined
-        return {"Logits@GRAD": _slope(call, f"softmax_soft_loss_grad<{ctype(p, REALS)}>", p, label, d, axis)}
+        return _slope(call, p, label, d, axis)
     if a["use_softmax"]:
         given = _labels(call, label, p.shape, axis, a["ignore_index"])
-        name = f"softmax_loss_grad<{ctype(p, REALS)}, {ctype(given, INTEGERS)}>"
-        return {"Logits@GRAD": _slope(call, name, p, given, d, axis, np.int64(a["ignore_index"]))}
+        ctype(given, INTEGERS)
+        return _slope(call, p, given, d, axis)
     value, at, valid = _picked(call, p, label, axis, a["ignore_index"])
     zero = p.dtype.type(0)
     return {"Logits@GRAD": _spread(call, p.shape, at, xp.where(valid, -d / value, zero), axis)}
 
 
-def _slope(call: Call, kernel: str, p, label, d, axis: int, *more):
+def _slope(call: Call, p, label, d, axis: int) -> dict:
     """The gradient of the logits by a kernel."""
     out = call.empty(p.shape, p.dtype)
-    numbers = map(np.int64, (p.size, p.shape[axis], math.prod(p.shape[axis + 1 :])))
-    call.launch(UNIT, kernel, grid_of(p.size), 256, p, label, d, out, *numbers, *more)
-    return out
+    numbers = map(np.int64, (p.size, p.shape[axis], math.prod(p.shape[axis + 1 :]), call.attrs["ignore_index"]))
+    kernel = f"softmax_loss_grad<{ctype(p, REALS)}, {ctype(label)}>"
+    call.launch(UNIT, kernel, grid_of(p.size), 256, p, label, d, out, *numbers)
+    return {"Logits@GRAD": out}
 
 
 def _nll_parts(call: Call, shape, dtype):
