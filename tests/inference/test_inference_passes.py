@@ -44,6 +44,21 @@ class Attention(nn.Layer):
         return self.attention(x, x, x, mask)
 
 
+def parameter(shape):
+    return paddle.static.create_parameter(shape, "float32")
+
+
+def flatten2(x, axis=1):
+    block = paddle.static.default_main_program().current_block()
+    out, shape = (block.create_var(dtype="float32", shape=[0]) for _ in range(2))
+    block.append_op("flatten2", inputs={"X": x}, outputs={"Out": out, "XShape": shape}, attrs={"axis": axis})
+    return out
+
+
+def product(x):
+    return paddle.fluid.layers.mul(x, parameter([192, 5])) + parameter([5])
+
+
 def linear_bn(x):
     return batch_norm(fc(x, 7), is_test=True)
 
@@ -93,6 +108,22 @@ CASES = [
     ("conv_elementwise_add2_act_fuse_pass", residual, [IMAGE], "elementwise_add", "conv2d_fusion"),
     ("fc_fuse_pass", lambda x: fc(x, 4, activation="relu"), [ROWS], "mul", "fc"),
     ("map_matmul_v2_to_mul_pass", lambda x: nn.Linear(6, 3)(x), [ROWS], "matmul", "fc"),
+    (
+        "flatten2_matmul_fuse_pass",
+        lambda x: nn.Linear(192, 5)(nn.Flatten()(x)),
+        [IMAGE],
+        "flatten_contiguous_range",
+        "fc",
+    ),
+    (
+        "flatten2_matmul_fuse_pass",
+        lambda x: paddle.matmul(flatten2(x), parameter([5, 192]), transpose_y=True) + parameter([5]),
+        [IMAGE],
+        "flatten2",
+        "fc",
+    ),
+    ("flatten2_matmul_fuse_pass", lambda x: product(flatten2(x)), [IMAGE], "flatten2", "fc"),
+    ("flatten2_matmul_fuse_pass", lambda x: product(x.reshape([0, -1])), [IMAGE], "reshape2", "fc"),
     ("fc_bn_fuse_pass", linear_bn, [ROWS], "batch_norm", "fc"),
     ("multihead_matmul_fuse_pass_v2", lambda x: Attention(False)(x), [SEQUENCE], "softmax", "multihead_matmul"),
     ("multihead_matmul_fuse_pass_v2", lambda x: Attention(True)(x), [SEQUENCE], "softmax", "multihead_matmul"),
@@ -131,6 +162,34 @@ def test_without_optimisation_the_operators_are_those_of_the_file(export):
     prefix = export(lambda x: nn.functional.relu(batch_norm(conv(x))), IMAGE)
     off = predictor_of(prefix, lambda c: c.switch_ir_optim(False))
     assert operators_of(off) == ["conv2d", "batch_norm", "relu", "scale"]
+
+
+@pytest.mark.parametrize(
+    "flatten, rows",
+    [
+        (lambda x: nn.Flatten(0)(x), 384),
+        (lambda x: nn.Flatten(1, 2)(x), 8),
+        (lambda x: x.reshape([-1, 192]), 192),
+        (lambda x: x.reshape([8, -1]), 48),
+        (lambda x: flatten2(x, 2), 64),
+        (lambda x: flatten2(x, 0), 384),
+    ],
+)
+def test_a_flatten_of_other_dimensions_stays(export, flatten, rows):
+    prefix = export(lambda x: paddle.matmul(flatten(x), parameter([rows, 5])), ([2, 3, 8, 8], "float32"))
+    on = predictor_of(prefix)
+    x = np.random.RandomState(0).randn(2, 3, 8, 8).astype("float32")
+    want = outputs_of(predictor_of(prefix, lambda c: c.switch_ir_optim(False)), x)
+    np.testing.assert_allclose(outputs_of(on, x)[0], want[0], rtol=1e-5, atol=1e-5)
+    assert any(op.startswith(("flatten", "reshape")) for op in operators_of(on))
+
+
+def test_a_flatten_that_is_read_twice_stays(export):
+    def build(x):
+        y = nn.Flatten()(x)
+        return nn.Linear(192, 5)(y), y
+
+    assert "flatten_contiguous_range" in operators_of(predictor_of(export(build, IMAGE)))
 
 
 def test_a_result_that_is_fetched_stays(export):

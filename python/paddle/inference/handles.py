@@ -16,7 +16,7 @@ __all__ = ["Tensor"]
 class Tensor:
     """An input or output of a predictor, by its name; made by `get_input_handle` and `get_output_handle`."""
 
-    __slots__ = ("_name", "_holder", "_is_input", "_shape", "_copied", "_kind")
+    __slots__ = ("_name", "_holder", "_is_input", "_shape", "_copied", "_kind", "_checked")
 
     def __init__(self, name: str, is_input: bool) -> None:
         self._name = name
@@ -27,6 +27,8 @@ class Tensor:
         self._copied = False
         #: shape and type of the array that was copied; None where the value has an LoD
         self._kind: tuple | None = None
+        #: whether a run has accepted a value of this kind
+        self._checked = False
 
     def _value(self) -> Any:
         if self._holder is None:
@@ -73,13 +75,16 @@ class Tensor:
             raise TypeError(
                 f"Tensor.copy_from_cpu: input '{self._name}': an array of numbers is expected, got dtype {data.dtype}"
             )
-        lod = self._holder.lod()
+        # a value with a kind has no LoD
+        lod = self._holder.lod() if self._kind is None else None
         self._holder = core.LoDTensor()
         self._holder.set(data)
-        self._kind = (data.shape, data.dtype)
+        kind: tuple | None = (data.shape, data.dtype)
         if lod and lod[-1][-1] == (data.shape[0] if data.ndim else 0):
             self._holder.set_lod(lod)
-            self._kind = None
+            kind = None
+        if kind is None or kind != self._kind:
+            self._kind, self._checked = kind, False
         self._shape, self._copied = None, True
 
     def share_external_data(self, data: Any) -> None:
@@ -119,7 +124,7 @@ class Tensor:
         self._need_input("set_lod")
         if not self._copied:
             raise RuntimeError(f"Tensor.set_lod: input '{self._name}' has no value yet: call copy_from_cpu before")
-        self._kind = None
+        self._kind, self._checked = None, False
         self._holder.set_lod([list(map(int, level)) for level in x])
 
     def lod(self) -> list[list[int]]:

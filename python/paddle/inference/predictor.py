@@ -30,8 +30,8 @@ class Session:
         self.native = core.Executor(None)
         self.inputs = {name: Tensor(name, True) for name in self.model.feed_names}
         self.outputs = {name: Tensor(name, False) for name in self.model.fetch_names}
-        #: shapes and types of the inputs, which the model declares, of the last run
-        self._kinds: list = []
+        self._slots = list(self.inputs.values())
+        self._results = [self.outputs[name] for name in self.model.fetch_names]
         if config._profile:
             profiler.start_profiler("CPU")
             weakref.finalize(self, profiler.stop_profiler, "total", "profile.log")
@@ -54,19 +54,23 @@ class Session:
         Raises:
             RuntimeError: when an input is not set. ValueError: for an input of another type or shape.
         """
-        handles = self.inputs.values()
-        for handle in handles:
-            if not handle._copied:
+        tensors, checked = [], True
+        for slot in self._slots:
+            tensors.append(slot._holder)
+            checked = checked and slot._checked
+        self._store(self._run(tensors, None if checked else self._check_slots(tensors)))
+
+    def _check_slots(self, tensors: list) -> str | None:
+        """As `_check`, of values that `copy_from_cpu` set; a kind that is accepted is not checked again."""
+        for slot in self._slots:
+            if not slot._copied:
                 raise RuntimeError(
-                    f"Predictor.run: input '{handle._name}' is not set; the inputs are {self.model.feed_names}"
+                    f"Predictor.run: input '{slot._name}' is not set; the inputs are {self.model.feed_names}"
                 )
-        kinds = [handle._kind for handle in handles]
-        tensors = [handle._holder for handle in handles]
-        problem = None
-        if kinds != self._kinds or None in kinds:
-            problem = self._check(tensors)
-            self._kinds = [] if problem else kinds
-        self._store(self._run(tensors, problem))
+        problem = self._check(tensors)
+        for slot in self._slots:
+            slot._checked = problem is None and slot._kind is not None
+        return problem
 
     def compute(self, tensors: list) -> list:
         """The outputs as LoDTensors, from LoDTensors in the order of the inputs."""
@@ -93,8 +97,8 @@ class Session:
             raise ValueError(problem) from error
 
     def _store(self, values: list) -> None:
-        for name, value in zip(self.model.fetch_names, values, strict=True):
-            self.outputs[name]._holder = value
+        for i, result in enumerate(self._results):
+            result._holder = values[i]
 
     def clear(self) -> None:
         """Drops the outputs."""
