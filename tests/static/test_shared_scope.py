@@ -206,3 +206,36 @@ def test_a_failed_step_leaves_its_variables():
         np.testing.assert_array_equal(value, before[n])
     exe.run(main, feed={"g": np.ones((2, 3), "float32")}, scope=scope)
     np.testing.assert_array_equal(read()["p"], np.ones((2, 3)))
+
+
+def test_names_are_found_anew_when_a_scope_changes():
+    """A plan keeps the storage of its variables between runs in one scope."""
+    s = Session(lambda: [static.data("x", [2], "float32") * static.create_parameter([2], "float32", "scale")])
+    x = np.ones(2, "float32")
+
+    def set_to(scope, value):
+        scope.var("scale").get_tensor().set(np.full(2, value, "float32"), paddle.CPUPlace())
+
+    def computed(scope):
+        return float(s.exe.run(s.main, feed={"x": x}, fetch_list=s.fetch, scope=scope)[0][0])
+
+    set_to(s.scope, 2)
+    assert [computed(s.scope) for _ in range(3)] == [2, 2, 2]
+    set_to(s.scope, 3)
+    assert computed(s.scope) == 3
+    kid = s.scope.new_scope()
+    assert computed(kid) == computed(kid) == 3
+    set_to(kid, 4)
+    assert (computed(kid), computed(kid), computed(s.scope)) == (4, 4, 3)
+    kid.erase(["scale"])
+    assert (computed(kid), computed(kid)) == (3, 3)
+    s.scope.erase(["scale"])
+    set_to(s.scope, 5)
+    assert (computed(kid), computed(kid), computed(s.scope)) == (5, 5, 5)
+    s.scope.erase(["scale"])
+    with pytest.raises(Exception, match="scale|Y"):
+        computed(s.scope)
+    others = [static.Scope() for _ in range(3)]
+    for i, other in enumerate(others):
+        set_to(other, i)
+    assert [computed(other) for _ in range(2) for other in others] == [0, 1, 2, 0, 1, 2]

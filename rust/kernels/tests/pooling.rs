@@ -164,3 +164,26 @@ fn padding_takes_no_gradient() {
     max_pool_grad(&p, &x, &y, &[1.0, 2.0, 3.0, f32::INFINITY], &mut dx);
     assert_eq!(dx, [1.0, 0.0, 0.0, f32::INFINITY]);
 }
+
+/// A NaN is the maximum until a later element of the window replaces it.
+#[test]
+fn a_maximum_compares_in_order() {
+    at_every_level(|_| {
+        for (w, kernel) in [(40, 2), (41, 3), (10, 2), (7, 4)] {
+            let out = (w - kernel) / 2 + 1;
+            let p = Pool::planes((1, 2), (kernel, w), (1, out), (kernel, kernel), (2, 2), (0, 0));
+            for at in 0..kernel * w {
+                let mut x: Vec<f32> = noise(p.in_len(), 3).into_iter().map(|v| v as f32).collect();
+                (x[at], x[kernel * w + at]) = (f32::NAN, f32::INFINITY);
+                let (mut y, mut want) = (vec![0.0f32; p.out_len()], vec![0.0f32; p.out_len()]);
+                max_pool(&p, &x, &mut y);
+                each(&p, |w, o, _| {
+                    let larger = |s: f32, &i: &usize| if s > x[i] { s } else { x[i] };
+                    want[o] = w.iter().fold(-f32::MAX, larger);
+                });
+                let same = |(a, b): (&f32, &f32)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
+                assert!(y.iter().zip(&want).all(same), "{p:?} {at}: {y:?} {want:?}");
+            }
+        }
+    });
+}

@@ -68,7 +68,10 @@ impl<T, const N: usize> Args<T, N> {
     /// The same slots with the mapped values.
     #[inline]
     pub fn map<'a, U, const M: usize>(&'a self, mut f: impl FnMut(&'a T) -> U) -> Args<U, M> {
-        let mut args = Args { flat: SmallVec::with_capacity(self.flat.len()), ends: SmallVec::from_slice(&self.ends) };
+        // Not `with_capacity`: its result would be moved, inline values and all.
+        let mut args = Args::new();
+        args.flat.reserve(self.flat.len());
+        args.ends.extend_from_slice(&self.ends);
         for value in &self.flat {
             args.flat.push(f(value));
         }

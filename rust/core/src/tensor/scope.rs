@@ -4,6 +4,7 @@ use super::VarStorage;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 /// A fast hash of names: each run looks up every variable that it keeps. Names are trusted: collisions only cost time.
@@ -33,6 +34,8 @@ pub struct Scope {
     vars: Mutex<Vars>,
     parent: Option<Weak<Scope>>,
     kids: Mutex<Vec<Arc<Scope>>>,
+    /// Counts names that were bound or erased.
+    changes: AtomicU64,
 }
 
 impl Scope {
@@ -52,13 +55,32 @@ impl Scope {
         let mut vars = self.vars.lock();
         match vars.get(name) {
             Some(cell) => cell.clone(),
-            None => vars.entry(name.to_string()).or_default().clone(),
+            None => {
+                self.changed();
+                vars.entry(name.to_string()).or_default().clone()
+            }
         }
     }
 
     /// Binds a name to existing storage.
     pub fn bind(&self, name: &str, cell: Arc<VarStorage>) {
-        self.vars.lock().insert(name.to_string(), cell);
+        let mut vars = self.vars.lock();
+        self.changed();
+        vars.insert(name.to_string(), cell);
+    }
+
+    /// Called with `vars` locked, before a change.
+    fn changed(&self) {
+        self.changes.fetch_add(1, Ordering::Release);
+    }
+
+    /// A number that grows with each change of what a name finds from this scope.
+    pub fn changes(&self) -> u64 {
+        let own = self.changes.load(Ordering::Acquire);
+        own.wrapping_add(match &self.parent {
+            None => 0,
+            Some(parent) => parent.upgrade().map_or(1 << 63, |parent| parent.changes()),
+        })
     }
 
     pub fn find_local(&self, name: &str) -> Option<Arc<VarStorage>> {
@@ -85,6 +107,7 @@ impl Scope {
 
     pub fn erase(&self, names: &[String]) {
         let mut vars = self.vars.lock();
+        self.changed();
         names.iter().for_each(|n| drop(vars.remove(n)));
     }
 
@@ -108,5 +131,37 @@ impl Scope {
     /// Drops one child.
     pub fn drop_kid(&self, kid: &Arc<Scope>) {
         self.kids.lock().retain(|k| !Arc::ptr_eq(k, kid));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_count_what_a_name_finds() {
+        let outer = Scope::new();
+        let inner = outer.child();
+        let mut last = inner.changes();
+        let mut changed = |scope: &Scope| {
+            let now = scope.changes();
+            std::mem::replace(&mut last, now) != now
+        };
+        outer.var("w");
+        assert!(changed(&inner) && !changed(&inner));
+        inner.find("w");
+        outer.var("w");
+        outer.clear();
+        outer.child().var("v");
+        assert!(!changed(&inner));
+        inner.var("w");
+        assert!(changed(&inner));
+        inner.erase(&["w".to_string()]);
+        assert!(changed(&inner));
+        outer.bind("w", Arc::default());
+        assert!(changed(&inner));
+        outer.drop_kids();
+        drop(outer);
+        assert!(changed(&inner));
     }
 }

@@ -124,6 +124,7 @@ pub fn compile(
         tasks: Vec::new(),
         schedule: Schedule::default(),
         captured: Default::default(),
+        found: Default::default(),
         dropped: Vec::new(),
         needs: Vec::new(),
     };

@@ -6,6 +6,7 @@
 
 use super::known::Captured;
 use super::schedule::Schedule;
+use super::state::Found;
 pub use super::var::{Var, ABSENT};
 use oar_core::base::{DType, Dims};
 use oar_core::ir::desc::OpDesc;
@@ -66,6 +67,8 @@ pub struct ExecutionPlan {
     pub schedule: Schedule,
     /// What is known of its runs on a device.
     pub(super) captured: Captured,
+    /// The storage of its variables, as long as the scope and its names stay.
+    pub(super) found: Found,
     /// Operators that were removed, and what must hold for that.
     pub dropped: Vec<&'static str>,
     pub needs: Vec<Need>,

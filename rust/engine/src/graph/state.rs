@@ -1,10 +1,36 @@
 //! The state of a run: temporaries by number, and variables that live in scopes. Parallel tasks of a plan share it.
 
-use super::plan::{ExecutionPlan, Storage, Var, ABSENT};
+use super::plan::{ExecutionPlan, PlanVar, Storage, Var, ABSENT};
 use oar_core::base::Result;
 use oar_core::tensor::{Scope, Tensor, Value, VarStorage};
 use parking_lot::{Mutex, MutexGuard};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+
+/// The storage that a plan's variables had in the scope of its last run: looking names up takes longer than a small
+/// operator.
+#[derive(Default)]
+pub struct Found(Mutex<Option<FoundIn>>);
+
+struct FoundIn {
+    scope: Weak<Scope>,
+    /// `Scope::changes` before the lookups.
+    changes: u64,
+    cells: Vec<Option<Weak<VarStorage>>>,
+}
+
+impl Found {
+    /// `None`: the last run had another scope, or names have changed.
+    fn get(&self, scope: &Arc<Scope>, changes: u64) -> Option<Vec<Option<Arc<VarStorage>>>> {
+        let found = self.0.try_lock()?;
+        let found = found.as_ref().filter(|f| f.changes == changes && Weak::as_ptr(&f.scope) == Arc::as_ptr(scope))?;
+        found.cells.iter().map(|cell| cell.as_ref().map_or(Some(None), |cell| cell.upgrade().map(Some))).collect()
+    }
+
+    fn set(&self, scope: &Arc<Scope>, changes: u64, cells: &[Option<Arc<VarStorage>>]) {
+        let cells = cells.iter().map(|cell| cell.as_ref().map(Arc::downgrade)).collect();
+        *self.0.lock() = Some(FoundIn { scope: Arc::downgrade(scope), changes, cells });
+    }
+}
 
 pub struct State {
     temporaries: Vec<Mutex<Value>>,
@@ -13,18 +39,22 @@ pub struct State {
 
 impl State {
     pub fn new(plan: &ExecutionPlan, scope: &Arc<Scope>, local: Option<&Arc<Scope>>) -> State {
-        State {
-            temporaries: plan.vars.iter().map(|_| Mutex::new(Value::None)).collect(),
-            cells: plan
-                .vars
-                .iter()
-                .map(|v| match v.place {
-                    Storage::Temporary => None,
-                    Storage::Outer => Some(scope.find(&v.name).unwrap_or_else(|| scope.var(&v.name))),
-                    Storage::Local => Some(local.unwrap_or(scope).var(&v.name)),
-                })
-                .collect(),
+        let temporaries = plan.vars.iter().map(|_| Mutex::new(Value::None)).collect();
+        let changes = scope.changes();
+        // Local variables may be in a scope of this run.
+        if let Some(cells) = local.is_none().then(|| plan.found.get(scope, changes)).flatten() {
+            return State { temporaries, cells };
         }
+        let find = |v: &PlanVar| match v.place {
+            Storage::Temporary => None,
+            Storage::Outer => Some(scope.find(&v.name).unwrap_or_else(|| scope.var(&v.name))),
+            Storage::Local => Some(local.unwrap_or(scope).var(&v.name)),
+        };
+        let cells: Vec<_> = plan.vars.iter().map(find).collect();
+        if local.is_none() {
+            plan.found.set(scope, changes, &cells);
+        }
+        State { temporaries, cells }
     }
 
     /// A snapshot of a value, to be fetched.

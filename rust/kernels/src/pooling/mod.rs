@@ -309,7 +309,13 @@ unsafe fn plane_body<V: Vector, const MAX: bool, const STEP: usize>(p: &PlaneWin
                 let n = V::L.min(p.inner.end - j);
                 let mut s = if MAX { V::splat(lowest()) } else { V::zero() };
                 for r in 0..h.end - h.start {
-                    for c in 0..p.kernel {
+                    let mut c = 0;
+                    while STEP == 2 && c + 2 <= p.kernel {
+                        let [a, b] = V::load_pairs(first.add(r * p.width + c), n);
+                        s = if MAX { s.max(a).max(b) } else { s.add(a).add(b) };
+                        c += 2;
+                    }
+                    for c in c..p.kernel {
                         let at = first.add(r * p.width + c);
                         let v = match (STEP, n == V::L) {
                             (1, true) => V::load(at),

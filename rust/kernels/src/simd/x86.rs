@@ -22,7 +22,7 @@ static MASK64: [[i32; 8]; 5] = table();
 macro_rules! vector {
     ($name:ident, $t:ty, $raw:ty, $n:literal, $splat:ident, $load:ident, $store:ident, $fma:ident, $add:ident,
      $sub:ident, $mul:ident, $div:ident, $max:ident, $sqrt:ident,
-     $load_n:ident, $store_n:ident, $exp2i:ident, $load_between:ident $(, $even:ident, $even_n:ident)?) => {
+     $load_n:ident, $store_n:ident, $exp2i:ident, $load_between:ident $(, $even:ident, $even_n:ident, $pairs:ident)?) => {
         #[derive(Clone, Copy)]
         pub struct $name($raw);
         // SAFETY of every block below: the trait's contract gives the instruction set and valid pointers.
@@ -36,6 +36,11 @@ macro_rules! vector {
                 #[inline(always)]
                 unsafe fn load_even_n(p: *const $t, n: usize) -> Self {
                     $name(unsafe { $even_n(p, n) })
+                }
+                #[inline(always)]
+                unsafe fn load_pairs(p: *const $t, n: usize) -> [Self; 2] {
+                    let [even, odd] = unsafe { $pairs(p, n) };
+                    [$name(even), $name(odd)]
                 }
             )?
             type T = $t;
@@ -242,6 +247,19 @@ piece!(
 );
 piece!(
     "avx512f",
+    fn load_pairs_f32x16(p: *const f32, n: usize) -> [__m512; 2] {
+        unsafe {
+            let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+            let odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+            let mask = ((1u64 << (2 * n)) - 1) as u32;
+            let low = _mm512_maskz_loadu_ps(mask as u16, p);
+            let high = _mm512_maskz_loadu_ps((mask >> 16) as u16, p.wrapping_add(16));
+            [_mm512_permutex2var_ps(low, even, high), _mm512_permutex2var_ps(low, odd, high)]
+        }
+    }
+);
+piece!(
+    "avx512f",
     fn load_between_f64x8(p: *const f64, lo: usize, hi: usize) -> __m512d {
         unsafe { _mm512_maskz_loadu_pd((((1u32 << hi) - 1) & !((1u32 << lo) - 1)) as u8, p) }
     }
@@ -284,7 +302,8 @@ vector!(
     exp2i_f32x16,
     load_between_f32x16,
     load_even_f32x16,
-    load_even_n_f32x16
+    load_even_n_f32x16,
+    load_pairs_f32x16
 );
 vector!(
     F64x8,

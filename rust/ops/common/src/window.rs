@@ -76,7 +76,10 @@ impl Geometry {
         w.check(x)?;
         let channels_last = channels_last(w.data_format);
         let (images, channels, sizes) = split_images(x, channels_last);
-        let axes = (0..sizes.len()).map(|i| w.axis(i, sizes[i])).collect::<Result<_>>()?;
+        let mut axes = SmallVec::new();
+        for (i, &size) in sizes.iter().enumerate() {
+            axes.push(w.axis(i, size)?);
+        }
         Ok(Geometry { images, channels, channels_last, axes })
     }
 

@@ -110,9 +110,11 @@ pub unsafe fn convolve(
     let [rows, pitch] = if inside { [h, w] } else { reach };
     let each = c.in_channels * rows * pitch;
     let mut offsets = Vec::with_capacity(c.in_channels * kh * kw);
-    for k in 0..c.in_channels * kh * kw {
-        let (ch, ky, kx) = (k / (kh * kw), k / kw % kh, k % kw);
-        offsets.push((ch * rows + ky * dy) * pitch + kx * dx);
+    for ch in 0..c.in_channels {
+        for ky in 0..kh {
+            let line = (ch * rows + ky * dy) * pitch;
+            offsets.extend((0..kw).map(|kx| line + kx * dx));
+        }
     }
     let mut lanes = [0f32; MOST];
     if let Some(bias) = bias {
