@@ -15,10 +15,10 @@ OPTIMIZERS = {
     "AdamW": {"weight_decay": 0.1},
 }
 LAUNCHES = {
-    "SGD": ["sgd_all<float>"],
-    "Momentum": ["momentum_all<float>"],
-    "Adam": ["adam_all<float>", "adam_all_powers<float>"],
-    "AdamW": ["adam_all<float>", "adam_all_powers<float>"],
+    "SGD": ["update_all<float, Sgd>"],
+    "Momentum": ["update_all<float, Momentum>"],
+    "Adam": ["update_all<float, Adam>", "powers<float>"],
+    "AdamW": ["update_all<float, Adam>", "powers<float>"],
 }
 
 
@@ -57,7 +57,7 @@ def test_a_step_is_one_launch(name, clip, shim):
     got, (started, downloads) = trained(name, "gpu", clip, shim)
     # The scaled rate of one parameter is computed once a step; the decay of Momentum's parameters is an operator's.
     started = [kernel for kernel in started if not kernel.startswith(("row_scale", "binary"))]
-    assert started == (["squares_all<float>", "clip_all<float>"] if clip else []) + LAUNCHES[name]
+    assert started == (["squares_all<float>", "pack_all<float, true>"] if clip else []) + LAUNCHES[name]
     assert downloads == []
     want, _ = trained(name, "cpu", clip)
     for g, w in zip(got, want, strict=True):
@@ -71,7 +71,7 @@ def test_a_parameter_with_another_reference_is_updated_by_its_operator(shim):
     sum(p.sum() for p in parameters).backward()
     shim.forget()
     paddle.optimizer.SGD(0.5, parameters=parameters).step()
-    assert [k for k in shim.started if k.startswith("sgd")] == ["sgd<float>"] * 3
+    assert [k for k in shim.started if k.startswith("update")] == ["update<float, Sgd>"] * 3
     for p, before in zip(parameters, kept, strict=True):
         np.testing.assert_allclose(p.numpy(), before - 0.5, rtol=1e-6)
 

@@ -8,7 +8,7 @@ import paddle._core as _core
 
 from . import arrays, conversion, formula, halves, maps, ordering, rows, sticky, strided
 from .call import NUMPY_NAMES, Call, Declined, Rows
-from .comm import buckets, rings
+from .comm import rings
 from .detection import (
     bins,
     boxes,
@@ -49,7 +49,7 @@ from .nn import (
     tdm,
     tree_conv,
 )
-from .optim import dgc, dpsgd, multi, optimizer, scaling, states
+from .optim import dgc, dpsgd, optimizer, scaling, states
 from .quant import fake_quantize, quantize
 from .random import philox, random_crop
 from .rnn import alignment, attention_lstm, cells, crf, gru, lstm, rnn, warpctc
@@ -218,8 +218,6 @@ def units() -> list[Unit]:
         maps.UNIT,
         ordering.UNIT,
         strided.UNIT,
-        multi.UNIT,
-        buckets.UNIT,
         cells.UNIT,
         patches.UNIT,
         channels.UNIT,

@@ -138,8 +138,8 @@ template <bool Whole, int N> struct columns {
     }
 };
 
-// Threads of kernels over rows (see threads_of_rows): a thread keeps E elements, a row has G threads (0: the block). With
-// E = 0, rows are read for each pass, and there are no bounds.
+// Threads of kernels over rows (see threads_of_rows): a thread keeps E elements, a row has G threads (0: the block).
+// With E = 0, rows are read for each pass, and there are no bounds.
 template <int E, int G> struct row_threads {
     static const int most = E == 0 ? 0 : G ? 128 : E == 8 ? 1024 : 512;
     static const int blocks = E == 0 ? 0 : G ? 4 : E == 8 ? 1 : 2;

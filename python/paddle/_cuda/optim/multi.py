@@ -13,128 +13,11 @@ import numpy as np
 
 import paddle._core as core
 
-from ..units import REALS, Unit, instances
+from ..units import REALS
+from .kernels import RULES, UNIT, numbers
 
 #: elements and threads of a block
 PIECE, _THREADS = 16384, 256
-
-SOURCE = r"""
-// `table` has the addresses of slot s and tensor t at s * count + t; block b takes `piece` elements of the tensor
-// pieces[2 * b] from element pieces[2 * b + 1] on.
-template <typename T> struct Piece {
-    const i64* table;
-    i64 tensor, count, from, end;
-    __device__ Piece(const i64* table, const i64* sizes, const i64* pieces, i64 count, i64 piece)
-        : table(table), count(count) {
-        tensor = pieces[2 * (i64)blockIdx.x], from = pieces[2 * (i64)blockIdx.x + 1];
-        end = from + piece < sizes[tensor] ? from + piece : sizes[tensor];
-    }
-    __device__ T* at(int slot) const { return (T*)table[slot * count + tensor]; }
-};
-
-// `step` of each element of S tensors, the first of which is read only: the others get the values that it changes.
-template <int S, typename T, typename F>
-__device__ __forceinline__ void update(const Piece<T>& own, T* const (&tensors)[S], F step) {
-    const int N = packed<T>::N;
-    i64 packs = (own.end - own.from) / N;
-#pragma unroll
-    for (int s = 0; s < S; s++)
-        if (!aligned(tensors[s] + own.from)) packs = 0;
-#pragma unroll 2
-    for (i64 j = own.from + threadIdx.x * N; j < own.from + packs * N; j += blockDim.x * N) {
-        Pack<T, N> all[S];
-#pragma unroll
-        for (int s = 0; s < S; s++) all[s] = read_pack<N>(tensors[s] + j);
-#pragma unroll
-        for (int k = 0; k < N; k++) {
-            T one[S];
-#pragma unroll
-            for (int s = 0; s < S; s++) one[s] = all[s].v[k];
-            step(one);
-#pragma unroll
-            for (int s = 1; s < S; s++) all[s].v[k] = one[s];
-        }
-#pragma unroll
-        for (int s = 1; s < S; s++) write_pack<N>(tensors[s] + j, all[s]);
-    }
-    for (i64 i = own.from + packs * N + threadIdx.x; i < own.end; i += blockDim.x) {
-        T one[S];
-#pragma unroll
-        for (int s = 0; s < S; s++) one[s] = tensors[s][i];
-        step(one);
-#pragma unroll
-        for (int s = 1; s < S; s++) tensors[s][i] = one[s];
-    }
-}
-
-// Slots: parameter, gradient, learning rate.
-template <typename T> __global__ void sgd_all(const i64* table, const i64* sizes, const i64* pieces, i64 count,
-                                              i64 piece) {
-    Piece<T> own(table, sizes, pieces, count, piece);
-    T step = -own.at(2)[0];
-    T* const tensors[2] = {own.at(1), own.at(0)};
-    update(own, tensors, [=](T* e) { e[1] = fma(step, e[0], e[1]); });
-}
-
-// Slots: parameter, gradient, learning rate, velocity.
-template <typename T> __global__ void momentum_all(const i64* table, const i64* sizes, const i64* pieces, i64 count,
-                                                   i64 piece, T mu, T rescale, T decay, int nesterov) {
-    Piece<T> own(table, sizes, pieces, count, piece);
-    T rate = own.at(2)[0];
-    T* const tensors[3] = {own.at(1), own.at(0), own.at(3)};
-    update(own, tensors, [=](T* e) {
-        T g = e[0] * rescale + decay * e[1], v = mu * e[2] + g;
-        e[2] = v;
-        e[1] = e[1] - rate * (nesterov ? g + mu * v : v);
-    });
-}
-
-// Slots: parameter, gradient, learning rate, first and second moment, powers of beta1 and beta2. A parameter is
-// multiplied by its factor (AdamW's decay) first.
-template <typename T> __global__ void adam_all(const i64* table, const i64* sizes, const i64* pieces, const T* factors,
-                                               i64 count, i64 piece, T beta1, T beta2, T epsilon) {
-    Piece<T> own(table, sizes, pieces, count, piece);
-    T left = sqrt(T(1) - own.at(6)[0]), factor = factors[own.tensor];
-    T step = own.at(2)[0] * (left / (T(1) - own.at(5)[0])), small = epsilon * left;
-    T* const tensors[4] = {own.at(1), own.at(0), own.at(3), own.at(4)};
-    update(own, tensors, [=](T* e) {
-        T g = e[0], m = fma(beta1, e[2], (T(1) - beta1) * g), v = fma(beta2, e[3], (T(1) - beta2) * g * g);
-        e[2] = m;
-        e[3] = v;
-        e[1] = factor * e[1] - step * (m / (sqrt(v) + small));
-    });
-}
-// The powers, after all blocks have read them.
-template <typename T> __global__ void adam_all_powers(const i64* table, i64 count, T beta1, T beta2) {
-    for (i64 t = blockIdx.x * (i64)blockDim.x + threadIdx.x; t < count; t += (i64)gridDim.x * blockDim.x) {
-        ((T*)table[5 * count + t])[0] *= beta1;
-        ((T*)table[6 * count + t])[0] *= beta2;
-    }
-}
-
-// The sum of the squares of a block's elements.
-template <typename T> __global__ void squares_all(const i64* table, const i64* sizes, const i64* pieces, i64 count,
-                                                  i64 piece, T* sums) {
-    Piece<T> own(table, sizes, pieces, count, piece);
-    T *x = own.at(0), sum = T(0);
-    for (i64 i = own.from + threadIdx.x; i < own.end; i += blockDim.x) sum += x[i] * x[i];
-    sum = block_join<Sum>(sum);
-    if (threadIdx.x == 0) sums[blockIdx.x] = sum;
-}
-// out (all tensors in a row, tensor t from starts[t] on; its address follows the tensors' in the table) =
-// x * most / max(most, norm); every block adds up the sums.
-template <typename T> __global__ void clip_all(const i64* table, const i64* sizes, const i64* pieces, const i64* starts,
-                                               i64 count, i64 piece, const T* sums, i64 blocks, T most) {
-    Piece<T> own(table, sizes, pieces, count, piece);
-    T *x = own.at(0), *to = (T*)table[count] + starts[own.tensor], sum = T(0);
-    for (i64 b = threadIdx.x; b < blocks; b += blockDim.x) sum += sums[b];
-    T norm = sqrt(block_join<Sum>(sum));
-    T factor = most / (norm > most ? norm : most);
-    for (i64 i = own.from + threadIdx.x; i < own.end; i += blockDim.x) to[i] = x[i] * factor;
-}
-"""
-_KERNELS = ("sgd_all", "momentum_all", "adam_all", "adam_all_powers", "squares_all", "clip_all")
-UNIT = Unit("optimizer_all", SOURCE, sum((instances(kernel, REALS) for kernel in _KERNELS), ()))
 
 
 @functools.lru_cache(maxsize=64)
@@ -148,6 +31,7 @@ def _pieces(sizes: tuple[int, ...]) -> np.ndarray:
 
 #: stands for the table among the arguments of a launch
 TABLE = object()
+_NULL = np.uint64(0)
 #: the sets of sizes of a machine whose launchers are kept
 _KEPT = 64
 _launchers: weakref.WeakKeyDictionary[Any, dict] = weakref.WeakKeyDictionary()
@@ -193,13 +77,16 @@ class Launcher:
             self._factors = wanted, self._uploaded(np.asarray(wanted, self.dtype), array)
         return self._factors[1]
 
-    def over(self, kernel: str, *args: Any, after: tuple = (), unit: Unit = UNIT) -> tuple:
+    def over(self, kernel: str, *args: Any, after: tuple = ()) -> tuple:
         """A launch over all pieces; `args` follow the pieces, `after` the counts."""
         counts = np.int64(self.count), np.int64(PIECE)
-        return self.launch(kernel, self.blocks, TABLE, self.sizes, self.pieces, *args, *counts, *after, unit=unit)
+        return kernel, self.blocks, (TABLE, self.sizes, self.pieces, *args, *counts, *after)
 
-    def launch(self, kernel: str, grid: int, *args: Any, unit: Unit = UNIT) -> tuple:
-        return unit, f"{kernel}<{self.t}>", grid, args
+    def packed(self, sums: Any = None, most: float = 0.0) -> tuple:
+        """A launch that packs the tensors, clipped by the sums of squares if these are given."""
+        clip = "false" if sums is None else "true"
+        by = (_NULL if sums is None else sums), np.int64(self.blocks), self.of(most)
+        return self.over(f"pack_all<{self.t}, {clip}>", self.starts, after=by)
 
     def run(self, key: Any, launches: Callable[[], list[tuple]], addresses: list[int]) -> None:
         """Starts the launches, which depend on nothing but `key`, over the tensors at these addresses."""
@@ -213,23 +100,23 @@ class Launcher:
             steps.run(addresses)
             return
         table = self._uploaded(np.asarray(addresses, np.int64))
-        for unit, kernel, grid, args in made:
+        for kernel, grid, args in made:
             given = tuple(table if a is TABLE else a for a in args)
-            self.machine.kernel(unit, kernel)((grid,), (_THREADS,), given)
+            self.machine.kernel(UNIT, kernel)((grid,), (_THREADS,), given)
 
-    def updates(self, op: str, numbers: tuple, by: tuple) -> list[tuple]:
-        """The launches of a step of sgd, momentum or adam by the numbers of its kernel and, of adam, the factors."""
-        made = [self.over(f"{op}_all", *by, after=numbers)]
+    def updates(self, op: str, by: tuple, factors: Any) -> list[tuple]:
+        """The launches of a step of sgd, momentum or adam by the numbers of its rule and, of adam, the factors."""
+        made = [self.over(f"update_all<{self.t}, {RULES[op]}>", factors, after=by)]
         if op == "adam":
-            betas = np.int64(self.count), *numbers[:2]
-            made.append(self.launch("adam_all_powers", -(-self.count // _THREADS), TABLE, *betas))
+            args = TABLE, _NULL, _NULL, np.int64(self.count), *by[:2]
+            made.append((f"powers<{self.t}>", -(-self.count // _THREADS), args))
         return made
 
     def started(self, launches: list[tuple], table: Any) -> list[tuple]:
         """Function, blocks, threads and bits of the arguments of each launch; `table` stands for the table."""
         return [
-            (self.machine.pointer(unit, kernel), grid, _THREADS, [self._bits(a, table) for a in args])
-            for unit, kernel, grid, args in launches
+            (self.machine.pointer(UNIT, kernel), grid, _THREADS, [self._bits(a, table) for a in args])
+            for kernel, grid, args in launches
         ]
 
     def _bits(self, value: Any, table: Any) -> Any:
@@ -248,17 +135,9 @@ def step(machine: Any, op: str, table: tuple, attrs: dict, factors: list[float] 
     device, dtype, addresses, sizes = table
     with machine.on(device):
         own = launcher(machine, device, dtype, sizes)
-        numbers = {name: own.of(attrs[name]) for name in _NUMBERS[op]}
-        more: tuple = tuple(numbers.values())
-        if op == "momentum":
-            decays = attrs["regularization_method"] == "l2_decay"
-            decay = own.of(attrs["regularization_coeff"] if decays else 0.0)
-            more = (*more, decay, np.int32(attrs["use_nesterov"]))
-        by = (own.factors(factors),) if op == "adam" else ()
-        own.run((op, more), functools.partial(own.updates, op, more, by), addresses)
-
-
-_NUMBERS = {"sgd": (), "momentum": ("mu", "rescale_grad"), "adam": ("beta1", "beta2", "epsilon")}
+        by = numbers(op, attrs, own.of)
+        of_adam = own.factors(factors) if op == "adam" else _NULL
+        own.run((op, by), functools.partial(own.updates, op, by, of_adam), addresses)
 
 
 def clip(machine: Any, table: tuple, most: float, out: int) -> None:
@@ -270,20 +149,25 @@ def clip(machine: Any, table: tuple, most: float, out: int) -> None:
 
         def launches() -> list[tuple]:
             sums = machine.xp.empty(own.blocks, dtype)
-            after = sums, np.int64(own.blocks), own.of(most)
-            return [own.over("squares_all", after=(sums,)), own.over("clip_all", own.starts, after=after)]
+            return [own.over(f"squares_all<{own.t}>", after=(sums,)), own.packed(sums, most)]
 
         own.run(("clip", most), launches, [*addresses, out])
 
 
-#: kernels of optimizer.py: the number of their operands, of which those named are written
-_OPERANDS = {"sgd": (3, (0,)), "momentum": (4, (0, 3)), "adam": (7, (0, 3, 4, 5, 6))}
+#: the operands of kernels that update one parameter, and those that rules write
+_OPERANDS = 7
+_WRITTEN = {"Sgd": (0,), "Momentum": (0, 3), "Adam": (0, 3, 4, 5, 6)}
+
+
+def _rule_of(kernel: str) -> str:
+    """The rule of a kernel that updates one parameter, "" for others."""
+    return kernel[:-1].split(", ")[1] if kernel.startswith("update<") else ""
 
 
 def together(machine: Any, device: int, kernels: dict[int, str], steps: list[tuple[int, list[int]]]) -> tuple:
     """Launches of a graph with updates of several parameters, one after the other, as one launch over all of them.
 
-    `kernels` are instances of optimizer.py's kernels by their function; steps are (function, bits of the arguments).
+    `kernels` are instances of kernels of updates by their function; steps are (function, bits of the arguments).
     Returns the steps to start (the number of a given one, or function, blocks, threads and arguments), and what holds
     the memory that they read.
     """
@@ -306,41 +190,40 @@ def together(machine: Any, device: int, kernels: dict[int, str], steps: list[tup
 def _alike(kernels: dict[int, str], steps: list, at: int) -> tuple[int, list[list[int]]]:
     """The end of the steps from `at` on that one launch may replace, and the arguments of the updates among them."""
     first = kernels.get(steps[at][0], "")
-    op = first.split("<")[0]
-    if op not in _OPERANDS:
+    rule = _rule_of(first)
+    if not rule:
         return at + 1, []
-    operands, writes = _OPERANDS[op]
-    powers, numbers = first.replace("adam<", "adam_powers<"), steps[at][1][operands:-1]
+    numbers = steps[at][1][_OPERANDS:-1]
     alike: list[list[int]] = []
     written: set[int] = set()
     read: set[int] = set()
     while at < len(steps) and kernels.get(steps[at][0]) == first:
         args = steps[at][1]
-        own = {args[i] for i in writes}
-        others = set(args[:operands]) - own
-        if args[operands:-1] != numbers or own & (written | read) or others & written:
+        own = {args[i] for i in _WRITTEN[rule]}
+        others = set(args[:_OPERANDS]) - own
+        if args[_OPERANDS:-1] != numbers or own & (written | read) or others & written:
             break
-        follows = op != "adam" or _is_powers(kernels, steps, at + 1, powers, [*args[5:7], *numbers[:2]])
+        follows = rule != "Adam" or _is_powers(kernels, steps, at + 1, [0, *args[5:7], 1, *numbers[:2]])
         if not follows:
             break
         written |= own
         read |= others
         alike.append(args)
-        at += 2 if op == "adam" else 1
+        at += 2 if rule == "Adam" else 1
     return (at, alike) if alike else (at + 1, [])
 
 
-def _is_powers(kernels: dict[int, str], steps: list, at: int, name: str, args: list[int]) -> bool:
-    return at < len(steps) and kernels.get(steps[at][0]) == name and steps[at][1] == args
+def _is_powers(kernels: dict[int, str], steps: list, at: int, args: list[int]) -> bool:
+    return at < len(steps) and kernels.get(steps[at][0], "").startswith("powers<") and steps[at][1] == args
 
 
 def _over(machine: Any, kernel: str, alike: list[list[int]]) -> tuple[list[tuple], list]:
     """The launches over the tensors of several updates."""
-    op, t = kernel.rstrip(">").split("<")
-    operands, _ = _OPERANDS[op]
+    t = kernel[len("update<") :].split(",")[0]
+    op = next(op for op, rule in RULES.items() if rule == _rule_of(kernel))
     dtype = next(name for name, c in REALS.items() if c == t)
     own = Launcher(machine, dtype, [args[-1] for args in alike])
-    table = own._uploaded(np.asarray([args[i] for i in range(operands) for args in alike], np.int64))
-    by = (own.factors(None),) if op == "adam" else ()
-    launches = own.updates(op, tuple(np.uint64(bits) for bits in alike[0][operands:-1]), by)
+    table = own._uploaded(np.asarray([args[i] for i in range(_OPERANDS) for args in alike], np.int64))
+    factors = own.factors(None) if op == "adam" else _NULL
+    launches = own.updates(op, tuple(np.uint64(bits) for bits in alike[0][_OPERANDS:-1]), factors)
     return own.started(launches, machine.address(table)), [own, table]

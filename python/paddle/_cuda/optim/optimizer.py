@@ -7,61 +7,33 @@ import numpy as np
 
 from ..call import Call, Declined, Rows, ctype, same_dtype
 from ..rows import dense, subtract
-from ..units import REALS, Unit, grid_of, instances
-
-SOURCE = r"""
-template <typename T> __global__ void sgd(T* param, const T* grad, const T* rate, i64 n) {
-    T step = -rate[0];
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x)
-        param[i] = fma(step, grad[i], param[i]);
-}
-
-template <typename T> __global__ void momentum(T* param, const T* grad, const T* rate, T* velocity, T mu, T rescale,
-                                               T decay, int nesterov, i64 n) {
-    T step = rate[0];
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
-        T g = grad[i] * rescale + decay * param[i], v = mu * velocity[i] + g;
-        velocity[i] = v;
-        param[i] = param[i] - step * (nesterov ? g + mu * v : v);
-    }
-}
-
-template <typename T> __global__ void adam(T* param, const T* grad, const T* rate, T* first, T* second, const T* power1,
-                                           const T* power2, T beta1, T beta2, T epsilon, i64 n) {
-    T left = sqrt(T(1) - power2[0]);
-    T step = rate[0] * (left / (T(1) - power1[0])), small = epsilon * left;
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
-        T g = grad[i];
-        T m = fma(beta1, first[i], (T(1) - beta1) * g);
-        T v = fma(beta2, second[i], (T(1) - beta2) * g * g);
-        first[i] = m;
-        second[i] = v;
-        param[i] = param[i] - step * (m / (sqrt(v) + small));
-    }
-}
-
-template <typename T> __global__ void adam_powers(T* power1, T* power2, T beta1, T beta2) {
-    power1[0] *= beta1;
-    power2[0] *= beta2;
-}
-"""
-_KERNELS = ("sgd", "momentum", "adam", "adam_powers")
-UNIT = Unit("optimizer", SOURCE, sum((instances(kernel, REALS) for kernel in _KERNELS), ()))
+from ..units import REALS, grid_of
+from .kernels import RULES, UNIT, numbers
 
 
-def _one(call: Call, slot: str, like):
-    array = call.array(slot)
-    same_dtype(array, like)
-    if array.size != 1:
+def _rate(call: Call, param):
+    rate = call.array("LearningRate")
+    ctype(param, REALS)
+    same_dtype(rate, param)
+    if rate.size != 1:
         raise Declined
-    return array
+    return rate
+
+
+def _update(call: Call, rate, param, grad, *states) -> None:
+    """The kernel of an operator; `states` are up to two, and the powers of adam."""
+    if param.size:
+        operands = [param, grad, rate, *states, *(np.uint64(0),) * 4][:7]
+        by = numbers(call.op, call.attrs, param.dtype.type)
+        kernel = f"update<{ctype(param, REALS)}, {RULES[call.op]}>"
+        call.launch(UNIT, kernel, grid_of(param.size), 256, *operands, *by, np.int64(param.size))
 
 
 def _sgd(call: Call) -> dict:
     grad = call.ins["Grad"]
     call.array("Param")
     param = call.old("ParamOut")
-    t, rate = ctype(param, REALS), _one(call, "LearningRate", param)
+    rate = _rate(call, param)
     if isinstance(grad, Rows):
         if grad.height != param.shape[0] or grad.value.shape[1:] != param.shape[1:]:
             raise Declined
@@ -69,8 +41,7 @@ def _sgd(call: Call) -> dict:
     else:
         grad = call.array("Grad")
         same_dtype(param, grad)
-        if param.size:
-            call.launch(UNIT, f"sgd<{t}>", grid_of(param.size), 256, param, grad, rate, np.int64(param.size))
+        _update(call, rate, param, grad)
     return {"ParamOut": param}
 
 
@@ -80,15 +51,11 @@ def _momentum(call: Call) -> dict:
         raise Declined
     call.array("Param")
     param, velocity = call.old("ParamOut"), call.old("VelocityOut")
-    t, rate = ctype(param, REALS), _one(call, "LearningRate", param)
+    rate = _rate(call, param)
     same_dtype(param, grad, velocity)
     if grad.size != param.size or velocity.size != param.size:
         raise Declined
-    of = param.dtype.type
-    decay = a["regularization_coeff"] if a["regularization_method"] == "l2_decay" else 0.0
-    numbers = of(a["mu"]), of(a["rescale_grad"]), of(decay), np.int32(a["use_nesterov"]), np.int64(param.size)
-    if param.size:
-        call.launch(UNIT, f"momentum<{t}>", grid_of(param.size), 256, param, grad, rate, velocity, *numbers)
+    _update(call, rate, param, grad, velocity)
     return {"ParamOut": param, "VelocityOut": velocity}
 
 
@@ -100,7 +67,7 @@ def _adam(call: Call) -> dict:
     outs = {slot: call.old(slot) for slot in ("ParamOut", "Moment1Out", "Moment2Out", "Beta1PowOut", "Beta2PowOut")}
     param, first, second, power1, power2 = outs.values()
     same_dtype(param, first, second, power1, power2)
-    t, rate = ctype(param, REALS), _one(call, "LearningRate", param)
+    rate = _rate(call, param)
     if isinstance(grad, Rows):
         if not grad.rows.size:
             return outs
@@ -113,27 +80,9 @@ def _adam(call: Call) -> dict:
     same_dtype(param, grad)
     if power1.size != 1 or power2.size != 1 or first.size != param.size or second.size != param.size:
         raise Declined
-    of = param.dtype.type
-    beta1, beta2 = of(a["beta1"]), of(a["beta2"])
-    if param.size:
-        call.launch(
-            UNIT,
-            f"adam<{t}>",
-            grid_of(param.size),
-            256,
-            param,
-            grad,
-            rate,
-            first,
-            second,
-            power1,
-            power2,
-            beta1,
-            beta2,
-            of(a["epsilon"]),
-            np.int64(param.size),
-        )
-    call.launch(UNIT, f"adam_powers<{t}>", 1, 1, power1, power2, beta1, beta2)
+    _update(call, rate, param, grad, first, second, power1, power2)
+    betas = numbers(call.op, a, param.dtype.type)[:2]
+    call.launch(UNIT, f"powers<{ctype(param, REALS)}>", 1, 1, np.uint64(0), power1, power2, np.int64(1), *betas)
     return outs
 
 
