@@ -11,14 +11,31 @@ import numpy as np
 
 from ..call import Call, Declined, ctype, same_dtype
 from ..math.reduction import columns_in_chunks, reduce
-from ..units import FLOATS, IN_REGISTERS, KEPT, KEPT_PAIRS, Unit, groups_of_threads, instances, rows_in_registers
+from ..units import (
+    FLOATS,
+    IN_REGISTERS,
+    KEPT,
+    KEPT_PAIRS,
+    REALS,
+    WALKED,
+    Unit,
+    instances,
+    rows_in_registers,
+    threads_of_rows,
+)
 
 SOURCE = r"""
+template <bool Channel, typename P, typename A>
+__device__ __forceinline__ A of_channel(const P* parameter, i64 row, i64 channels, A otherwise) {
+    return Channel && parameter ? A(wide(parameter[row % channels])) : otherwise;
+}
+
 // Rows of type T, parameters of type P; statistics are those of accumulators. A row belongs to a group of threads;
-// `share` is 1 / n.
-template <typename T, typename P, typename A>
+// `share` is 1 / n. Elements have parameters of their own; with Channel (instance_norm), row r has those of channel
+// r % channels, and 1 / deviation is stored, not the variance.
+template <bool Channel, typename T, typename P, typename A>
 __device__ void norm_rows(const T* x, const P* scale, const P* bias, T* y, A* mean, A* variance, i64 rows, i64 n,
-                          A epsilon, A share, int group) {
+                          i64 channels, A epsilon, A share, int group) {
     i64 each = blockDim.x / group, lane = threadIdx.x % group;
     for (i64 r = blockIdx.x * each + threadIdx.x / group; r < rows; r += gridDim.x * each) {
         const T* row = x + r * n;
@@ -27,56 +44,24 @@ __device__ void norm_rows(const T* x, const P* scale, const P* bias, T* y, A* me
         A m = group_join<Sum>(sum, group) * share;
         for (i64 i = lane; i < n; i += group) squares += (A(wide(row[i])) - m) * (A(wide(row[i])) - m);
         A v = group_join<Sum>(squares, group) * share, inverse = rsqrt(v + epsilon);
+        A s = of_channel<Channel>(scale, r, channels, A(1)), b = of_channel<Channel>(bias, r, channels, A(0));
         for (i64 i = lane; i < n; i += group) {
             A value = (A(wide(row[i])) - m) * inverse;
-            if (scale) value *= A(wide(scale[i]));
-            if (bias) value += A(wide(bias[i]));
+            if (Channel || scale) value *= Channel ? s : A(wide(scale[i]));
+            if (Channel || bias) value += Channel ? b : A(wide(bias[i]));
             y[r * n + i] = narrow_to<T>::of(value);
         }
         if (lane == 0) {
             mean[r] = m;
-            variance[r] = v;
+            variance[r] = Channel ? inverse : v;
         }
     }
-}
-
-template <typename T, typename P, typename A>
-__global__ void layer_norm(const T* x, const P* scale, const P* bias, T* y, A* mean, A* variance, i64 rows, i64 n,
-                           A epsilon, A share, int group) {
-    norm_rows(x, scale, bias, y, mean, variance, rows, n, epsilon, share, group);
-}
-
-template <typename T, typename P, typename A>
-__device__ void dx_rows(const T* x, const T* dy, const P* scale, const A* mean, const A* variance, T* dx, i64 rows,
-                        i64 n, A epsilon, A share, int group) {
-    i64 each = blockDim.x / group, lane = threadIdx.x % group;
-    for (i64 r = blockIdx.x * each + threadIdx.x / group; r < rows; r += gridDim.x * each) {
-        A m = mean[r], inverse = rsqrt(variance[r] + epsilon), sum = A(0), dot = A(0);
-        for (i64 i = lane; i < n; i += group) {
-            A g = A(wide(dy[r * n + i])) * (scale ? A(wide(scale[i])) : A(1));
-            sum += g;
-            dot += g * (A(wide(x[r * n + i])) - m) * inverse;
-        }
-        sum = group_join<Sum>(sum, group) * share;
-        dot = group_join<Sum>(dot, group) * share;
-        for (i64 i = lane; i < n; i += group) {
-            A g = A(wide(dy[r * n + i])) * (scale ? A(wide(scale[i])) : A(1));
-            A to_mean = (A(wide(x[r * n + i])) - m) * inverse;
-            dx[r * n + i] = narrow_to<T>::of((g - sum - to_mean * dot) * inverse);
-        }
-    }
-}
-
-template <typename T, typename P, typename A>
-__global__ void layer_norm_dx(const T* x, const T* dy, const P* scale, const A* mean, const A* variance, T* dx,
-                              i64 rows, i64 n, A epsilon, A share, int group) {
-    dx_rows(x, dy, scale, mean, variance, dx, rows, n, epsilon, share, group);
 }
 
 // A row of whole packs in registers.
-template <int E, int G, int N, typename T, typename P, typename A>
+template <int E, int G, int N, bool Channel, typename T, typename P, typename A>
 __device__ __forceinline__ void layer_norm_row(const T* x, const P* scale, const P* bias, T* y, A* mean, A* variance,
-                                               int n, A epsilon, A share) {
+                                               A of_scale, A of_bias, int n, A epsilon, A share) {
     int group = G ? G : blockDim.x, lane = threadIdx.x % group;
     Pack<T, N> kept[E / N];
     A sum = A(0), squares = A(0);
@@ -100,43 +85,76 @@ __device__ __forceinline__ void layer_norm_row(const T* x, const P* scale, const
         int at = (v * group + lane) * N;
         if (at >= n) continue;
         Pack<P, N> s, b;
-        if (scale) s = read_pack<N>(scale + at);
-        if (bias) b = read_pack<N>(bias + at);
+        if (!Channel && scale) s = read_pack<N>(scale + at);
+        if (!Channel && bias) b = read_pack<N>(bias + at);
 #pragma unroll
         for (int k = 0; k < N; k++) {
             A value = (A(wide(kept[v].v[k])) - m) * inverse;
-            if (scale) value *= A(wide(s.v[k]));
-            if (bias) value += A(wide(b.v[k]));
+            if (Channel || scale) value *= Channel ? of_scale : A(wide(s.v[k]));
+            if (Channel || bias) value += Channel ? of_bias : A(wide(b.v[k]));
             kept[v].v[k] = narrow_to<T>::of(value);
         }
         write_pack<N>(y + at, kept[v]);
     }
     if (lane == 0) {
         *mean = m;
-        *variance = v_all;
+        *variance = Channel ? inverse : v_all;
     }
 }
 
-template <typename T, typename P, typename A, int E, int G>
+template <typename T, typename P, typename A, bool Channel, int E, int G>
 __global__ void __launch_bounds__(row_threads<E, G>::most, row_threads<E, G>::blocks)
-    layer_norm_rows(const T* x, const P* scale, const P* bias, T* y, A* mean, A* variance, i64 rows, int n, A epsilon,
-                    A share) {
+    layer_norm(const T* x, const P* scale, const P* bias, T* y, A* mean, A* variance, i64 rows, i64 n, i64 channels,
+               A epsilon, A share, int group) {
     const int N = packed<T>::N;
-    int each = G ? blockDim.x / G : 1;
-    if (!aligned(x, y, scale, bias))
-        return norm_rows(x, scale, bias, y, mean, variance, rows, n, epsilon, share, G ? G : blockDim.x);
+    if (E == 0 || !aligned(x, y) || (!Channel && !aligned(scale, bias)))
+        return norm_rows<Channel>(x, scale, bias, y, mean, variance, rows, n, channels, epsilon, share,
+                                  row_threads<E, G>::group(group));
+    i64 each = G ? blockDim.x / G : 1;
 #pragma unroll 1
-    for (i64 r = blockIdx.x * (i64)each + (G ? threadIdx.x / G : 0); r < rows; r += gridDim.x * (i64)each) {
-        const T* from = x + r * n;
-        T* to = y + r * n;
-        layer_norm_row<E, G, N>(from, scale, bias, to, mean + r, variance + r, n, epsilon, share);
+    for (i64 r = blockIdx.x * each + (G ? threadIdx.x / G : 0); r < rows; r += gridDim.x * each) {
+        i64 at = r * n;
+        A s = of_channel<Channel>(scale, r, channels, A(1)), b = of_channel<Channel>(bias, r, channels, A(0));
+        layer_norm_row<E ? E : N, G, N, Channel>(x + at, scale, bias, y + at, mean + r, variance + r, s, b, (int)n,
+                                                 epsilon, share);
     }
 }
 
-// The gradient of a row, read once; `each` gets the place of an element in the thread, dy, and x by its statistics.
-template <int E, int G, int N, typename T, typename P, typename A, typename F>
-__device__ __forceinline__ void layer_norm_dx_row(const T* x, const T* dy, const P* scale, A m, A inverse, T* dx, int n,
-                                                  A share, F each) {
+// What is kept for the gradients of the parameters: nothing; sums of the columns of rows that a group of threads takes;
+// or sums of each row (instance_norm).
+enum Kept { NOTHING, COLUMNS, ROWS };
+
+// The gradient of x. dscale[r] and dbias[r] are sums of row r.
+template <Kept Sums, typename T, typename P, typename A>
+__device__ void dx_rows(const T* x, const T* dy, const P* scale, const A* mean, const A* variance, T* dx, A* dscale,
+                        A* dbias, i64 rows, i64 n, i64 channels, A epsilon, A share, int group) {
+    const bool channel = Sums == ROWS;
+    i64 each = blockDim.x / group, lane = threadIdx.x % group;
+    for (i64 r = blockIdx.x * each + threadIdx.x / group; r < rows; r += gridDim.x * each) {
+        A m = mean[r], inverse = channel ? variance[r] : rsqrt(variance[r] + epsilon), sum = A(0), dot = A(0);
+        for (i64 i = lane; i < n; i += group) {
+            A g = A(wide(dy[r * n + i])) * (!channel && scale ? A(wide(scale[i])) : A(1));
+            sum += g;
+            dot += g * (A(wide(x[r * n + i])) - m) * inverse;
+        }
+        sum = group_join<Sum>(sum, group);
+        dot = group_join<Sum>(dot, group);
+        if (channel && lane == 0) dscale[r] = dot, dbias[r] = sum;
+        sum *= share, dot *= share;
+        A factor = inverse * of_channel<channel>(scale, r, channels, A(1));
+        for (i64 i = lane; i < n; i += group) {
+            A g = A(wide(dy[r * n + i])) * (!channel && scale ? A(wide(scale[i])) : A(1));
+            A to_mean = (A(wide(x[r * n + i])) - m) * inverse;
+            dx[r * n + i] = narrow_to<T>::of((g - sum - to_mean * dot) * factor);
+        }
+    }
+}
+
+// The gradient of a row, read once; `each` gets the place of an element in the thread, dy, and x by its statistics;
+// `all` gets the sums of the row. Differences are multiplied by `factor`.
+template <int E, int G, int N, typename T, typename P, typename A, typename F, typename S>
+__device__ __forceinline__ void layer_norm_dx_row(const T* x, const T* dy, const P* scale, A m, A inverse, A factor,
+                                                  T* dx, int n, A share, F each, S all) {
     int group = G ? G : blockDim.x, lane = threadIdx.x % group;
     Pack<T, N> xs[E / N], dys[E / N];
     A sum = A(0), dot = A(0);
@@ -157,8 +175,10 @@ __device__ __forceinline__ void layer_norm_dx_row(const T* x, const T* dy, const
             dot += g * to_mean;
         }
     }
-    sum = group_join<Sum>(sum, group) * share;
-    dot = group_join<Sum>(dot, group) * share;
+    sum = group_join<Sum>(sum, group);
+    dot = group_join<Sum>(dot, group);
+    all(sum, dot);
+    sum *= share, dot *= share;
 #pragma unroll
     for (int v = 0; v < E / N; v++) {
         int at = (v * group + lane) * N;
@@ -169,34 +189,18 @@ __device__ __forceinline__ void layer_norm_dx_row(const T* x, const T* dy, const
         for (int k = 0; k < N; k++) {
             A g = A(wide(dys[v].v[k])) * (scale ? A(wide(s.v[k])) : A(1));
             A to_mean = (A(wide(xs[v].v[k])) - m) * inverse;
-            xs[v].v[k] = narrow_to<T>::of((g - sum - to_mean * dot) * inverse);
+            xs[v].v[k] = narrow_to<T>::of((g - sum - to_mean * dot) * factor);
         }
         write_pack<N>(dx + at, xs[v]);
     }
 }
 
-template <typename T, typename P, typename A, int E, int G>
-__global__ void __launch_bounds__(row_threads<E, G>::most, row_threads<E, G>::blocks)
-    layer_norm_dx_rows(const T* x, const T* dy, const P* scale, const A* mean, const A* variance, T* dx, i64 rows,
-                       int n, A epsilon, A share) {
-    const int N = packed<T>::N;
-    int each = G ? blockDim.x / G : 1;
-    if (!aligned(x, dy, dx, scale))
-        return dx_rows(x, dy, scale, mean, variance, dx, rows, n, epsilon, share, G ? G : blockDim.x);
-#pragma unroll 1
-    for (i64 r = blockIdx.x * (i64)each + (G ? threadIdx.x / G : 0); r < rows; r += gridDim.x * (i64)each) {
-        i64 at = r * n;
-        A m = mean[r], inverse = rsqrt(variance[r] + epsilon);
-        layer_norm_dx_row<E, G, N>(x + at, dy + at, scale, m, inverse, dx + at, n, share, [](int, A, A) {});
-    }
-}
-
-// The gradients of rows first, first + step .. in one pass: dx, and what the rows add to those of the parameters, which
-// a thread sums for its own columns (dscale and dbias: of n elements).
-template <int E, int G, int N, typename T, typename P, typename A>
+// The gradients of rows first, first + step .. in one pass. A thread sums its own columns.
+template <int E, int G, int N, Kept Sums, typename T, typename P, typename A>
 __device__ __forceinline__ void grad_rows(const T* x, const T* dy, const P* scale, const A* mean, const A* variance,
-                                          T* dx, A* dscale, A* dbias, i64 first, i64 step, i64 rows, int n, A epsilon,
-                                          A share) {
+                                          T* dx, A* dscale, A* dbias, i64 first, i64 step, i64 rows, int n,
+                                          i64 channels, A epsilon, A share) {
+    const bool channel = Sums == ROWS;
     int group = G ? G : blockDim.x, lane = threadIdx.x % group;
     A ds[E], db[E];
 #pragma unroll
@@ -204,12 +208,19 @@ __device__ __forceinline__ void grad_rows(const T* x, const T* dy, const P* scal
 #pragma unroll 1
     for (i64 r = first; r < rows; r += step) {
         i64 at = r * n;
-        A m = mean[r], inverse = rsqrt(variance[r] + epsilon);
-        layer_norm_dx_row<E, G, N>(x + at, dy + at, scale, m, inverse, dx + at, n, share, [&](int e, A d, A to_mean) {
-            ds[e] += d * to_mean;
-            db[e] += d;
-        });
+        A m = mean[r], inverse = channel ? variance[r] : rsqrt(variance[r] + epsilon);
+        A factor = inverse * of_channel<channel>(scale, r, channels, A(1));
+        auto add = [&](int e, A d, A to_mean) {
+            if (Sums == COLUMNS) ds[e] += d * to_mean, db[e] += d;
+        };
+        auto keep = [&](A sum, A dot) {
+            if (channel && lane == 0) dscale[r] = dot, dbias[r] = sum;
+        };
+        const P* own = channel ? 0 : scale;
+        layer_norm_dx_row<E, G, N>(x + at, dy + at, own, m, inverse, factor, dx + at, n, share, add, keep);
     }
+    if (Sums != COLUMNS) return;
+    dscale += first * n, dbias += first * n;
 #pragma unroll
     for (int e = 0; e < E; e++) {
         int at = (e / N * group + lane) * N + e % N;
@@ -219,18 +230,23 @@ __device__ __forceinline__ void grad_rows(const T* x, const T* dy, const P* scal
     }
 }
 
-// All gradients; dscale and dbias [groups of threads, n].
-template <typename T, typename P, typename A, int E, int G>
-__global__ void __launch_bounds__(G ? 128 : 512, G ? 4 : 1)
-    layer_norm_grad_rows(const T* x, const T* dy, const P* scale, const A* mean, const A* variance, T* dx, A* dscale,
-                         A* dbias, i64 rows, int n, A epsilon, A share) {
-    const int N = packed<T>::N;
+// The gradient of x, and the sums for those of the parameters: COLUMNS [groups of threads, n] (of rows in registers
+// only), ROWS [rows].
+template <typename T, typename P, typename A, Kept Sums, int E, int G>
+__global__ void __launch_bounds__(row_threads<E, G>::most, Sums == COLUMNS && !G ? 1 : row_threads<E, G>::blocks)
+    layer_norm_grad(const T* x, const T* dy, const P* scale, const A* mean, const A* variance, T* dx, A* dscale,
+                    A* dbias, i64 rows, i64 n, i64 channels, A epsilon, A share, int group) {
+    const int N = packed<T>::N, kept = E ? E : N;
     i64 each = G ? blockDim.x / G : 1, own = blockIdx.x * each + (G ? threadIdx.x / G : 0), step = gridDim.x * each;
-    A *ds = dscale + own * n, *db = dbias + own * n;
-    if (aligned(x, dy, dx, scale))
-        grad_rows<E, G, N>(x, dy, scale, mean, variance, dx, ds, db, own, step, rows, n, epsilon, share);
+    if (E && aligned(x, dy, dx) && (Sums == ROWS || aligned(scale)))
+        grad_rows<kept, G, N, Sums>(x, dy, scale, mean, variance, dx, dscale, dbias, own, step, rows, (int)n, channels,
+                                    epsilon, share);
+    else if (Sums == COLUMNS)
+        grad_rows<kept, G, 1, Sums>(x, dy, scale, mean, variance, dx, dscale, dbias, own, step, rows, (int)n, channels,
+                                    epsilon, share);
     else
-        grad_rows<E, G, 1>(x, dy, scale, mean, variance, dx, ds, db, own, step, rows, n, epsilon, share);
+        dx_rows<Sums>(x, dy, scale, mean, variance, dx, dscale, dbias, rows, n, channels, epsilon, share,
+                      row_threads<E, G>::group(group));
 }
 
 // What rows first + 8 * warp + (0 .. 7) and so on, every 64 rows, add to the gradients of N columns; those of the tile.
@@ -289,20 +305,25 @@ __global__ void layer_norm_dparams(const T* x, const T* dy, const A* mean, const
         add_rows<false, N>(x, dy, mean, variance, first, end, n, epsilon, dscale + to, dbias + to);
 }
 """
+NULL = np.uint64(0)
 #: threads that keep a device busy
 _THREADS = 1 << 16
 _ACCUMULATORS = {"double": "double"}
 #: types of rows, of parameters and of accumulators: the parameters of 16-bit rows are float32
 _TYPES = tuple(f"{t}, {p}, {p}" for t, p in ((t, _ACCUMULATORS.get(t, "float")) for t in FLOATS.values()))
 _SHORT = tuple(types for types in _TYPES if types.split(",")[0] in IN_REGISTERS.values())
+_REALS = tuple(", ".join([t] * 3) for t in REALS.values())
 UNIT = Unit(
     "layer_norm",
     SOURCE,
-    instances("layer_norm", _TYPES)
-    + instances("layer_norm_dx", _TYPES)
-    + instances("layer_norm_rows", _SHORT, KEPT)
-    + instances("layer_norm_dx_rows", _SHORT, KEPT_PAIRS)
-    + instances("layer_norm_grad_rows", _SHORT, KEPT_PAIRS)
+    instances("layer_norm", _TYPES, ("false",), (WALKED,))
+    + instances("layer_norm", _SHORT, ("false",), KEPT)
+    + instances("layer_norm", _REALS, ("true",), (WALKED,))
+    + instances("layer_norm", _REALS[:1], ("true",), KEPT)
+    + instances("layer_norm_grad", _TYPES, ("NOTHING",), (WALKED,))
+    + instances("layer_norm_grad", _SHORT, ("NOTHING", "COLUMNS"), KEPT_PAIRS)
+    + instances("layer_norm_grad", _REALS, ("ROWS",), (WALKED,))
+    + instances("layer_norm_grad", _REALS[:1], ("ROWS",), KEPT_PAIRS)
     + instances("layer_norm_dparams", tuple(f"{t}, {_ACCUMULATORS.get(t, 'float')}" for t in FLOATS.values())),
 )
 
@@ -331,21 +352,15 @@ def _parameter(call: Call, slot: str):
 
 
 def _pointer(array):
-    return np.uint64(0) if array is None else array
+    return NULL if array is None else array
 
 
-def _start(call: Call, kernel: str, types: str, x, sizes: tuple[int, int], arrays: tuple, epsilon: Any) -> None:
-    """Starts a kernel over rows, or its version for rows in registers."""
-    rows, n = sizes
-    short = rows_in_registers(rows, n, x, KEPT if kernel == "layer_norm" else KEPT_PAIRS)
-    if short is not None:
-        kept, grid, block = short
-        numbers: tuple = np.int64(rows), np.int32(n), epsilon, type(epsilon)(1 / n)
-        call.launch(UNIT, f"{kernel}_rows<{types}, {kept}>", grid, block, *arrays, *numbers)
-    else:
-        group, grid, block = groups_of_threads(rows, n)
-        numbers = np.int64(rows), np.int64(n), epsilon, type(epsilon)(1 / n), np.int32(group)
-        call.launch(UNIT, f"{kernel}<{types}>", grid, block, *arrays, *numbers)
+def start(call: Call, kernel: str, kinds: tuple, x, sizes: tuple[int, int, int], arrays: tuple, epsilon: Any) -> None:
+    """Starts an instance of layer_norm or layer_norm_grad for rows, their elements and channels."""
+    rows, n, channels = sizes
+    how, grid, block, group = threads_of_rows(rows, n, x, kinds)
+    numbers = np.int64(rows), np.int64(n), np.int64(channels), epsilon, type(epsilon)(1 / n), np.int32(group)
+    call.launch(UNIT, f"{kernel}, {how}>", grid, block, *arrays, *numbers)
 
 
 def _layer_norm(call: Call) -> dict:
@@ -356,7 +371,7 @@ def _layer_norm(call: Call) -> dict:
     if mean.dtype != of or variance.dtype != of:
         raise Declined
     arrays = x, _pointer(scale), _pointer(bias), y, mean, variance
-    _start(call, "layer_norm", types, x, sizes, arrays, of(call.attrs["epsilon"]))
+    start(call, f"layer_norm<{types}, false", KEPT, x, (*sizes, 0), arrays, of(call.attrs["epsilon"]))
     return {"Y": y, "Mean": mean, "Variance": variance}
 
 
@@ -379,8 +394,8 @@ def _layer_norm_grad(call: Call) -> dict:
         return out
     if call.wanted["X@GRAD"]:
         out["X@GRAD"] = call.out("X@GRAD")
-        arrays = x, dy, _pointer(scale), mean, variance, out["X@GRAD"]
-        _start(call, "layer_norm_dx", types, x, (rows, n), arrays, epsilon)
+        arrays = x, dy, _pointer(scale), mean, variance, out["X@GRAD"], NULL, NULL
+        start(call, f"layer_norm_grad<{types}, NOTHING", KEPT_PAIRS, x, (rows, n, 0), arrays, epsilon)
     if call.wanted["Scale@GRAD"] or call.wanted["Bias@GRAD"]:
         tiles = -(-n * x.itemsize // 512)
         chunk, chunks = columns_in_chunks(rows, tiles, 64)
@@ -388,11 +403,11 @@ def _layer_norm_grad(call: Call) -> dict:
         numbers = *map(np.int64, (rows, n, chunk)), epsilon
         kernel = f"layer_norm_dparams<{of_rows}>"
         call.launch(UNIT, kernel, (tiles, chunks), 256, x, dy, mean, variance, *parts, *numbers)
-        out.update(_summed(call, parts, scale, bias))
+        out.update(summed(call, parts, scale, bias))
     return out
 
 
-def _summed(call: Call, parts: tuple, scale, bias) -> dict:
+def summed(call: Call, parts: tuple, scale, bias) -> dict:
     """The gradients of the parameters from partial sums [chunks, n]."""
     made = {}
     for slot, part, parameter in zip(("Scale@GRAD", "Bias@GRAD"), parts, (scale, bias), strict=True):
@@ -416,10 +431,10 @@ def _together(call: Call, x, dy, scale, bias, statistics: tuple, epsilon: Any, t
     grid = min(-(-rows // (4 * each)), _THREADS // block)
     dx, of = call.out("X@GRAD"), type(epsilon)
     parts = call.empty((grid * each, n), of), call.empty((grid * each, n), of)
-    numbers = np.int64(rows), np.int32(n), epsilon, of(1 / n)
+    numbers = np.int64(rows), np.int64(n), np.int64(0), epsilon, of(1 / n), np.int32(0)
     arrays = x, dy, _pointer(scale), *statistics, dx, *parts
-    call.launch(UNIT, f"layer_norm_grad_rows<{types}, {kept}>", grid, block, *arrays, *numbers)
-    return {"X@GRAD": dx, **_summed(call, parts, scale, bias)}
+    call.launch(UNIT, f"layer_norm_grad<{types}, COLUMNS, {kept}>", grid, block, *arrays, *numbers)
+    return {"X@GRAD": dx, **summed(call, parts, scale, bias)}
 
 
 LAUNCHERS = {"layer_norm": _layer_norm, "layer_norm_grad": _layer_norm_grad}
