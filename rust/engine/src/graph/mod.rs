@@ -4,6 +4,7 @@ pub mod bind;
 mod captured;
 mod compile;
 pub mod exec;
+mod found;
 mod fused;
 pub mod grad_desc;
 pub mod hogwild;

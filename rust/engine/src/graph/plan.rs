@@ -4,9 +4,9 @@
 //! A variable is stored in one of two places. A *temporary* is a value of the run, dropped after its last use. A
 //! *variable storage* belongs to a Scope: persistables, whatever a sub-block names, everything in a sub-block.
 
+use super::found::Found;
 use super::known::Captured;
 use super::schedule::Schedule;
-use super::state::Found;
 pub use super::var::{Var, ABSENT};
 use oar_core::base::{DType, Dims};
 use oar_core::ir::desc::OpDesc;
