@@ -27,7 +27,9 @@ class Session:
         self.model = Model(config) if model is None else model
         # a scope of its own: variables of sub-blocks live there during a run
         self.scope = self.model.scope.new_scope()
-        self.native = core.Executor(None)
+        self._compute = core.Executor(None).bound(
+            self.model.desc, self.scope, self.model.feed_names, self.model.fetch_names, self.config._threads
+        )
         self.inputs = {name: Tensor(name, True) for name in self.model.feed_names}
         self.outputs = {name: Tensor(name, False) for name in self.model.fetch_names}
         self._slots = list(self.inputs.values())
@@ -86,11 +88,8 @@ class Session:
         return problem
 
     def _run(self, tensors: list, problem: str | None) -> list:
-        model = self.model
         try:
-            return self.native.run(
-                model.desc, self.scope, model.feed_names, tensors, model.fetch_names, None, 0, self.config._threads
-            )
+            return self._compute(tensors)
         except Exception as error:
             if problem is None:
                 raise

@@ -10,11 +10,11 @@ use crate::tensor::object::PyTensor;
 use crate::tensor::selected_rows::PySelectedRows;
 use oar_core::base::interrupt::{interrupted, INTERRUPT};
 use oar_core::ensure;
-use oar_core::ir::OpNode;
+use oar_core::ir::{OpNode, Program};
 use oar_core::op::call::call_checked;
 use oar_core::op::callbacks::RUN_OP_RANGE;
 use oar_core::op::{backend, run, Args};
-use oar_core::tensor::{Value, VarStorage};
+use oar_core::tensor::{Scope, Value, VarStorage};
 use oar_engine::graph::passes::{self, Passes};
 use oar_engine::graph::plan::Task;
 use oar_engine::graph::{bind, grad_desc, op_range, Executor, How};
@@ -93,20 +93,22 @@ impl PyExecutor {
         kernel_threads: usize,
     ) -> PyResult<Vec<Py<PyAny>>> {
         let how = How { passes: passes.map_or(Ok(Passes::ALL), Passes::parse).or_raise()?, threads };
-        if feed_names.len() != feed_tensors.len() {
-            return Err(pyo3::exceptions::PyValueError::new_err("as many feed tensors as feed names are needed"));
-        }
-        let values = feed_tensors.iter().map(|f| value_of(f)?.share().or_raise()).collect::<PyResult<Vec<_>>>()?;
-        let program = program.get().program().clone();
-        let scope = scope.get().0.clone();
-        let run = || {
-            pool::with_threads(kernel_threads, || {
-                self.inner.run(&program, &scope, &feed_names, values, &fetch_names, how)
-            })
-        };
-        let run = || if backend::is_active() { backend::on(self.device, run) } else { run() };
-        let fetched = crate::gil::detached(py, run).or_raise()?;
-        fetched.into_iter().map(|v| handle(py, v.share().or_raise()?)).collect()
+        let (program, scope) = (program.get().program().clone(), scope.get().0.clone());
+        self.call(py, &Call { program, scope, feed_names, fetch_names, how, kernel_threads }, feed_tensors)
+    }
+
+    /// `run` with these arguments, as a function of the feed tensors.
+    fn bound(
+        slf: Py<PyExecutor>,
+        program: &Bound<'_, PyProgramDesc>,
+        scope: &Bound<'_, PyScope>,
+        feed_names: Vec<String>,
+        fetch_names: Vec<String>,
+        kernel_threads: usize,
+    ) -> PyBoundRun {
+        let (program, scope) = (program.get().program().clone(), scope.get().0.clone());
+        let how = How::with_passes(Passes::ALL);
+        PyBoundRun { executor: slf, call: Call { program, scope, feed_names, fetch_names, how, kernel_threads } }
     }
 
     /// The plan of block 0: `tasks` (the operators of each task), `dropped` (removed operators), `over` (the variables
@@ -138,6 +140,46 @@ impl PyExecutor {
     }
 
     fn close(&self) {}
+}
+
+/// The arguments of a run but the values of its feeds.
+struct Call {
+    program: Arc<Program>,
+    scope: Arc<Scope>,
+    feed_names: Vec<String>,
+    fetch_names: Vec<String>,
+    how: How,
+    kernel_threads: usize,
+}
+
+impl PyExecutor {
+    fn call(&self, py: Python<'_>, call: &Call, feed_tensors: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Py<PyAny>>> {
+        if call.feed_names.len() != feed_tensors.len() {
+            return Err(pyo3::exceptions::PyValueError::new_err("as many feed tensors as feed names are needed"));
+        }
+        let values = feed_tensors.iter().map(|f| value_of(f)?.share().or_raise()).collect::<PyResult<Vec<_>>>()?;
+        let run = || {
+            pool::with_threads(call.kernel_threads, || {
+                self.inner.run(&call.program, &call.scope, &call.feed_names, values, &call.fetch_names, call.how)
+            })
+        };
+        let run = || if backend::is_active() { backend::on(self.device, run) } else { run() };
+        let fetched = crate::gil::detached(py, run).or_raise()?;
+        fetched.into_iter().map(|v| handle(py, v.share().or_raise()?)).collect()
+    }
+}
+
+#[pyclass(name = "BoundRun", module = "paddle._core", frozen)]
+struct PyBoundRun {
+    executor: Py<PyExecutor>,
+    call: Call,
+}
+
+#[pymethods]
+impl PyBoundRun {
+    fn __call__(&self, py: Python<'_>, feed_tensors: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Py<PyAny>>> {
+        self.executor.get().call(py, &self.call, feed_tensors)
+    }
 }
 
 /// The passes over plans that this process uses; given names (separated by commas; `all`, `none`) replace them.
