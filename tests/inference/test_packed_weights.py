@@ -19,11 +19,11 @@ class Attention(nn.Layer):
         return self.attention(x, x, x)
 
 
-def packs() -> bool:
+def packs(bfloat16: bool = False) -> bool:
     """Whether the processor has the unit that reads packed weights."""
     tensor = paddle.fluid.core.LoDTensor()
     tensor.set(np.ones((64, 64), "float32"))
-    return tensor._matrix_panels() is not None
+    return tensor._matrix_panels(bfloat16) is not None
 
 
 @pytest.fixture
@@ -60,12 +60,25 @@ def test_clones_share_them(prefix):
         assert one == other
 
 
-def test_small_matrices_and_bfloat16_are_not_packed(export, prefix):
+def test_small_matrices_are_not_packed(export, prefix):
     small = export(lambda x: fc(x, 40), ([None, 130], "float32"))
     assert not predictor_of(small)._session.model.panels
     assert not predictor_of(prefix, lambda c: c.switch_ir_optim(False))._session.model.panels
-    if packs():
-        assert not predictor_of(prefix, lambda c: c.enable_mkldnn_bfloat16())._session.model.panels
+
+
+@pytest.mark.parametrize("rows", [1, 2, 17, 200, 1000])
+def test_bfloat16_is_packed_and_equal(prefix, rows, monkeypatch):
+    def served():
+        predictor = predictor_of(prefix, lambda c: c.enable_mkldnn_bfloat16())
+        return len(predictor._session.model.panels), outputs_of(predictor, x)[0]
+
+    x = np.random.RandomState(rows).randn(rows, 130).astype("float32")
+    count, got = served()
+    assert count == (2 if packs(True) else 0)
+    monkeypatch.setattr("paddle.inference.model.pack_weights", lambda graph: set())
+    count, want = served()
+    assert count == 0
+    np.testing.assert_array_equal(got, want)
 
 
 def test_a_saved_model_is_without_them(prefix, tmp_path):

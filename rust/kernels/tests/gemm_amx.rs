@@ -309,5 +309,23 @@ fn packed_matrices_give_the_same() {
         if m >= 128 {
             assert!(packed == plain, "{m} {n} {k}");
         }
+        // Panels of one kind do not serve products of the other.
+        let rounded = Epilogue { bf16: true, ..Epilogue::NONE };
+        vb.panels = None;
+        gemm((m, n, k), 1.0, va, vb, 0.0, &mut plain, n, rounded);
+        let mut halves = vec![0; if amx::bf16::present() { amx::bf16::right_len(k, n) } else { 0 }];
+        if !halves.is_empty() {
+            amx::bf16::pack_right(&b, k, n, &mut halves);
+        }
+        for panels in [&halves, &panels] {
+            packed.fill(f32::NAN);
+            vb.panels = Some(panels);
+            gemm((m, n, k), 1.0, va, vb, 0.0, &mut packed, n, rounded);
+            assert!(errors(&packed, &plain.iter().map(|&v| v as f64).collect::<Vec<_>>())[1] <= 3e-5, "{m} {n} {k}");
+            assert!(m < 128 || packed == plain, "{m} {n} {k}");
+        }
+        vb.panels = Some(&halves);
+        gemm((m, n, k), 1.0, va, vb, 0.0, &mut packed, n, Epilogue::NONE);
+        assert!(errors(&packed, &want)[1] <= 3e-5, "{m} {n} {k}");
     }
 }

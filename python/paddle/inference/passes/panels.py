@@ -1,7 +1,8 @@
 """Weights packed at load, in the order in which the kernels read them.
 
 The matrix of a product becomes panels for the processor's matrix unit, which multiplies three bfloat16 parts of each
-float32 number: without panels every run splits the matrix again, which costs as much as the product with 100 rows.
+float32 number, or one in a model of bfloat16: without panels every run splits the matrix again, which costs as much as
+the product with 100 rows.
 
 Of a recurrent network the input weights are transposed. The state weights become blocks of hidden units with all gates,
 [hidden / units, hidden, gates, units], of which a step of one sequence reads each once, consecutively.
@@ -65,12 +66,13 @@ def _pack_products(graph: Graph) -> set[str]:
     packing = Packing(graph)
     for node in graph.find(*_PRODUCTS):
         w = node.one("W")
-        if w is None or not graph.is_param(w) or node.attr("mkldnn_data_type", "float32") == "bfloat16":
+        if w is None or not graph.is_param(w):
             continue
         rows, columns = graph.shape(w)[0], int(np.prod(graph.shape(w)[1:]))
         if min(rows, columns) < _LEAST or node.attr("padding_weights", False):
             continue
-        name = packing.form(w, None, graph.scope.find_var(w).get_tensor()._matrix_panels)
+        bfloat16 = node.attr("mkldnn_data_type", "float32") == "bfloat16"
+        name = packing.form(w, bfloat16, partial(graph.scope.find_var(w).get_tensor()._matrix_panels, bfloat16))
         if name is not None:
             graph.add_input(node, SLOT, name)
     return packing.names()

@@ -26,7 +26,8 @@ pub struct View<'a, T> {
     pub data: &'a [T],
     pub rs: usize,
     pub cs: usize,
-    /// Of B in a product of f32: its panels for the matrix unit, as `amx::pack_right` writes them.
+    /// Of B in a product of f32: its panels for the matrix unit, as `amx::pack_right` writes them, or `amx::bf16::pack_right`
+    /// for a product that is rounded.
     pub panels: Option<&'a [u8]>,
 }
 
@@ -136,7 +137,9 @@ pub fn batched<T: Gemm>(
     assert!(epilogue.row_bias.is_none_or(|x| x.len() >= m), "the row bias is too short");
     assert!(epilogue.col_bias.is_none_or(|x| x.len() >= n), "the column bias is too short");
     let shared = offsets.iter().all(|o| o.1 == 0);
-    let panels = b.panels.filter(|p| shared && size_of::<T>() == 4 && p.len() == amx::right_len(k, n));
+    let rounded = epilogue.bf16 && amx::bf16::suits(m, n, k);
+    let len = if rounded { amx::bf16::right_len(k, n) } else { amx::right_len(k, n) };
+    let panels = b.panels.filter(|p| shared && size_of::<T>() == 4 && k > 0 && p.len() == len);
     let null = std::ptr::null();
     let problem = Problem {
         m,

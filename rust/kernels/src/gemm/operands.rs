@@ -72,7 +72,7 @@ pub trait RightSide<T>: Sync {
     fn gathered(&self) -> bool {
         false
     }
-    /// The whole matrix as panels for the matrix unit (`amx::pack_right`), or null.
+    /// The whole matrix as panels for the matrix unit (`View::panels`), or null.
     fn panels(&self) -> *const u8 {
         std::ptr::null()
     }

@@ -207,7 +207,7 @@ impl PyLoDTensor {
 
     /// The float32 matrix as panels of a product's right operand for the matrix unit, of its first rows and the rest
     /// flattened; `None` where the processor has no such unit or it is off.
-    fn _matrix_panels(&self) -> PyResult<Option<PyLoDTensor>> {
+    fn _matrix_panels(&self, bfloat16: bool) -> PyResult<Option<PyLoDTensor>> {
         use oar_kernels::gemm::amx;
         let t = self.tensor().or_raise()?;
         let rows = t.dims().first().map_or(0, |&d| d as usize);
@@ -215,8 +215,13 @@ impl PyLoDTensor {
             return Ok(None);
         }
         let columns = t.numel() / rows;
-        written(amx::right_len(rows, columns), |panels| {
-            amx::pack_right(t.data::<f32>(), rows, columns, panels);
+        let (len, pack): (_, fn(&[f32], usize, usize, &mut [u8])) = match bfloat16 {
+            true if !amx::bf16::present() => return Ok(None),
+            true => (amx::bf16::right_len(rows, columns), amx::bf16::pack_right),
+            false => (amx::right_len(rows, columns), amx::pack_right),
+        };
+        written(len, |panels| {
+            pack(t.data::<f32>(), rows, columns, panels);
             true
         })
     }

@@ -43,6 +43,16 @@ pub mod bf16 {
         false
     }
 
+    pub fn present() -> bool {
+        false
+    }
+
+    pub fn right_len(_k: usize, _n: usize) -> usize {
+        0
+    }
+
+    pub fn pack_right(_b: &[f32], _k: usize, _n: usize, _to: &mut [u8]) {}
+
     /// # Safety
     /// Never called, as `suits` is always false.
     pub unsafe fn rounded<T>(

@@ -48,8 +48,28 @@ pub fn present() -> bool {
     is_x86_feature_detected!("avx512bf16")
 }
 
+/// Bytes of the panels of a matrix B of `k` rows and `n` columns, rounded to bf16.
+pub fn right_len(k: usize, n: usize) -> usize {
+    let (depth, panel) = panels_of(k);
+    k.div_ceil(depth) * n.div_ceil(SIDE) * panel
+}
+
+/// Writes the panels of B, `k` rows of `n` floats, for products of f32 that are rounded: `View::panels`.
+pub fn pack_right(b: &[f32], k: usize, n: usize, to: &mut [u8]) {
+    assert!(k > 0 && b.len() == k * n && to.len() == right_len(k, n) && enabled() && present());
+    let (depth, panel) = panels_of(k);
+    for (p, to) in (0..k).step_by(depth).zip(to.chunks_exact_mut(n.div_ceil(SIDE) * panel)) {
+        // SAFETY: rows of B; `to` has their panels. The processor has the instructions.
+        unsafe { pack_pairs::<true>(b[p * n..].as_ptr().cast(), n, n, depth.min(k - p), to.as_mut_ptr(), panel) };
+    }
+}
+
 /// The operands and the result of a product.
 trait Panels: Sync {
+    /// The panels of B from `pack_right`, or null.
+    fn packed(&self) -> *const u8 {
+        std::ptr::null()
+    }
     /// Packs rows of A, columns `p..p + kc`, to panels of 32 rows, `distance` bytes apart.
     ///
     /// # Safety
@@ -106,20 +126,29 @@ unsafe fn product(m: usize, n: usize, k: usize, x: &dyn Panels, on_pool: bool) {
             let (i, j) = (t / across * rows, t % across * columns);
             let packed = if shared { left.get().cast_const() } else { std::ptr::null() };
             // SAFETY: the blocks are disjoint parts of C.
-            unsafe { block(i..(i + rows).min(m), j..(j + columns).min(n), k, x, packed, high) }
+            unsafe { block(i..(i + rows).min(m), j..(j + columns).min(n), (n, k), x, packed, high) }
         });
     });
 }
 
 /// One block; `packed`: the panels of A, `high` for each part of k, or null.
-unsafe fn block(rows: Range<usize>, columns: Range<usize>, k: usize, x: &dyn Panels, packed: *const u8, high: usize) {
+unsafe fn block(
+    rows: Range<usize>,
+    columns: Range<usize>,
+    (n, k): (usize, usize),
+    x: &dyn Panels,
+    packed: *const u8,
+    high: usize,
+) {
     let (down, across) = (rows.len().div_ceil(SIDE), columns.len().div_ceil(SIDE));
     let (depth, panel) = panels_of(k);
     let floats = panel / size_of::<f32>();
     // One cache line more: rows of a power of two would share cache sets.
     let distance = across * SIDE + 16;
     let own = if packed.is_null() { down * floats } else { 0 };
-    let parts = [own, across * floats, down * SIDE * distance, SPARE];
+    let packed_right = x.packed();
+    let own_right = if packed_right.is_null() { across * floats } else { 0 };
+    let parts = [own, own_right, down * SIDE * distance, SPARE];
     with_scratch::<f32, _>(parts.iter().sum(), |left| {
         let (right, sums) = (left.wrapping_add(parts[0]), left.wrapping_add(parts[0] + parts[1]));
         let spare = sums.wrapping_add(parts[2]);
@@ -135,7 +164,12 @@ unsafe fn block(rows: Range<usize>, columns: Range<usize>, k: usize, x: &dyn Pan
                     } else {
                         packed.wrapping_add((d * high + rows.start / SIDE) * panel)
                     };
-                    x.right(columns.clone(), p, kc, right, panel, spare);
+                    let right = if packed_right.is_null() {
+                        x.right(columns.clone(), p, kc, right, panel, spare);
+                        right.cast_const()
+                    } else {
+                        packed_right.wrapping_add((d * n.div_ceil(SIDE) + columns.start / SIDE) * panel)
+                    };
                     for (t, j) in columns.clone().step_by(SIDE).enumerate() {
                         for (s, i) in rows.clone().step_by(SIDE).enumerate() {
                             let to = sums.add(s * SIDE * distance + t * SIDE);
@@ -162,6 +196,9 @@ struct Rounded<'a, T, A, B, C> {
 }
 
 impl<T: Float, A: LeftSide<T>, B: RightSide<T>, C: Target<T>> Panels for Rounded<'_, T, A, B, C> {
+    fn packed(&self) -> *const u8 {
+        self.b.panels()
+    }
     unsafe fn left(&self, rows: Range<usize>, p: usize, kc: usize, to: *mut u8, distance: usize, spare: *mut f32) {
         for (s, i) in rows.clone().step_by(SIDE).enumerate() {
             let some = SIDE.min(rows.end - i);
