@@ -18,7 +18,7 @@ def sum_all(machine: Any, ring: int, buckets: list[tuple[tuple, int]]) -> None:
         aside = machine.aside()
         for (_, dtype, addresses, sizes), flat in buckets:
             own = launcher(machine, device, dtype, sizes)
-            own.run("pack", lambda own=own: [own.packed()], [*addresses, flat])
+            own.run("pack", own.packed, [*addresses, flat])
             aside.follow()
             kind = getattr(found.nccl, rings.NUMBERS[dtype])
             found.comm.allReduce(flat, flat, sum(sizes), kind, found.nccl.NCCL_SUM, aside.stream)

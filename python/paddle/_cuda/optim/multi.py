@@ -82,11 +82,11 @@ class Launcher:
         counts = np.int64(self.count), np.int64(PIECE)
         return kernel, self.blocks, (TABLE, self.sizes, self.pieces, *args, *counts, *after)
 
-    def packed(self, sums: Any = None, most: float = 0.0) -> tuple:
-        """A launch that packs the tensors, clipped by the sums of squares if these are given."""
+    def packed(self, sums: Any = None, most: float = 0.0) -> list[tuple]:
+        """The launch that packs the tensors, clipped by the sums of squares if these are given."""
         clip = "false" if sums is None else "true"
         by = (_NULL if sums is None else sums), np.int64(self.blocks), self.of(most)
-        return self.over(f"pack_all<{self.t}, {clip}>", self.starts, after=by)
+        return [self.over(f"pack_all<{self.t}, {clip}>", self.starts, after=by)]
 
     def run(self, key: Any, launches: Callable[[], list[tuple]], addresses: list[int]) -> None:
         """Starts the launches, which depend on nothing but `key`, over the tensors at these addresses."""
@@ -149,7 +149,7 @@ def clip(machine: Any, table: tuple, most: float, out: int) -> None:
 
         def launches() -> list[tuple]:
             sums = machine.xp.empty(own.blocks, dtype)
-            return [own.over(f"squares_all<{own.t}>", after=(sums,)), own.packed(sums, most)]
+            return [own.over(f"squares_all<{own.t}>", after=(sums,)), *own.packed(sums, most)]
 
         own.run(("clip", most), launches, [*addresses, out])
 
