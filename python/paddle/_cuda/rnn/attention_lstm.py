@@ -11,7 +11,7 @@ from .. import maps, strided
 from ..call import Call, Declined, ctype, same_dtype
 from ..math.gemm import product
 from ..units import REALS, Unit, block_of, instances
-from .batches import NONE, Batches, launch, offsets, optional
+from .batches import NONE, Batches, kinds, offsets, optional, step
 from .cells import ACTIVATIONS
 
 SOURCE = r"""
@@ -83,7 +83,7 @@ def _attention(call: Call) -> dict:
     own = _scores(call, x, attention[:inputs], bias)
     weight = _reordered(call, lstm, n)
     gate_bias = _reordered(call, gate_bias.reshape(1, -1), n)
-    kinds = [np.int32(ACTIVATIONS[a[f"{k}_activation"]]) for k in ("gate", "cell", "candidate")]
+    by = kinds(x.dtype, *(ACTIVATIONS[a[f"{k}_activation"]] for k in ("gate", "cell", "candidate")))
     before_h, before_c = batches.first(h0), batches.first(c0)
     states, cells, acts = (call.empty((batches.total, n), x.dtype) for _ in range(3))
     for start, stop in batches.steps:
@@ -98,9 +98,8 @@ def _attention(call: Call) -> dict:
         product(call, attended, weight[n:], beta=1.0, out=gates)
         if before_h is not None:
             product(call, before_h[:m], weight[:n], beta=1.0, out=gates)
-        made = cells[start:stop], acts[start:stop], states[start:stop]
-        sizes = np.int64(n), np.int64(m * n)
-        launch(call, "lstm_cell", m * n, x, gates, None, before_c[:m], None, *made, *sizes, *kinds, x.dtype.type(0))
+        made = {"cells": cells[start:stop], "acts": acts[start:stop]}
+        step(call, "Lstm", n, by, states[start:stop], gates=gates, before=before_c[:m], **made)
         before_h, before_c = states[start:stop], cells[start:stop]
     none = call.empty((0,), x.dtype)
     results = {"Hidden": batches.scatter(states), "Cell": batches.scatter(cells)}

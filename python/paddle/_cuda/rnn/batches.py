@@ -90,9 +90,34 @@ class Batches:
 
 
 def launch(call: Call, kernel: str, total: int, like, *args) -> None:
-    """Launch a cell kernel for `total` elements; None is a null pointer."""
-    given = (NONE if a is None else a for a in args)
-    call.launch(UNIT, f"{kernel}<{ctype(like, REALS)}>", grid_of(total), 256, *given)
+    """Launch a kernel of rnn for `total` elements; None is a null pointer."""
+    _launch(call, f"{kernel}<{ctype(like, REALS)}>", total, args)
+
+
+def _launch(call: Call, kernel: str, total: int, args: tuple) -> None:
+    call.launch(UNIT, kernel, grid_of(total), 256, *(NONE if a is None else a for a in args))
+
+
+def kinds(dtype, gate: int = 0, of_cell: int = 0, candidate: int = 0, origin: int = 0, clip: float = 0.0) -> tuple:
+    """The numbers of a cell: activations (ACTIVATIONS), a GRU's origin mode, the bound of its results (0: none)."""
+    return (*map(np.int32, (gate, of_cell, candidate, origin)), dtype.type(clip))
+
+
+#: the operands of kernels of cells.py
+_STEP = ("gates", "own", "before", "peep", "cells", "acts", "out")
+_GRAD = ("gates", "before", "peep", "cells", "acts", "dout", "dcells", "carry", "d")
+
+
+def step(call: Call, cell: str, n: int, by: tuple, out, **operands) -> None:
+    """Launch a step of a cell of cells.py with `n` units, for all elements of `out`."""
+    given = (*({**operands, "out": out}.get(name) for name in _STEP), np.int64(n), np.int64(out.size))
+    _launch(call, f"cell_step<{ctype(out, REALS)}, {cell}>", out.size, (*given, *by))
+
+
+def step_grad(call: Call, cell: str, n: int, by: tuple, dout, **operands) -> None:
+    """Launch the gradient of `step`, for all elements of `dout`."""
+    given = (*({**operands, "dout": dout}.get(name) for name in _GRAD), np.int64(n), np.int64(dout.size))
+    _launch(call, f"cell_grad<{ctype(dout, REALS)}, {cell}>", dout.size, (*given, *by))
 
 
 def optional(call: Call, slot: str, like):

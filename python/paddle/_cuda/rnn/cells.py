@@ -25,95 +25,115 @@ template <typename T> __device__ __forceinline__ T clipped(T x, T by) {
     return by > T(0) ? (x < -by ? -by : x > by ? by : x) : x;
 }
 
-// A step of an LSTM with gates candidate, input, forget, output: `gates` holds the sums of the inputs, `own` (or null)
-// those of the state; `before` (or null: zeros) the cells before, `peep` (or null) the three peephole weights.
-template <typename T> __global__ void lstm_cell(T* gates, const T* own, const T* before, const T* peep, T* cell,
-                                                T* act_out, T* hidden, i64 n, i64 total, int gate, int of_cell,
-                                                int candidate, T clip) {
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < total; i += (i64)gridDim.x * blockDim.x) {
-        i64 k = i % n, at = i / n * 4 * n + k;
+// The operands of a step of a cell with n units: `gates` holds the sums of the inputs, `own` (or null) those of the
+// state; `before` (or null: zeros) the state before. The numbers are kinds of activations, and a GRU's origin mode.
+template <typename T> struct Step {
+    T* gates;
+    const T *own, *before, *peep;
+    T *cell, *acts, *out;
+    i64 n;
+    int gate, of_cell, candidate, origin;
+    T clip;
+    __device__ __forceinline__ T sum(i64 at, i64 from) const { return gates[at] + (own ? own[from] : T(0)); }
+    __device__ __forceinline__ T old(i64 i) const { return before ? before[i] : T(0); }
+};
+// Those of its gradient: that of the state before is added to `carry`, `d` gets those of the sums.
+template <typename T> struct Back {
+    const T *gates, *before, *peep, *cell, *acts, *dout, *dcell;
+    T *carry, *d;
+    i64 n;
+    int gate, of_cell, candidate, origin;
+    T clip;
+};
+
+// Gates candidate, input, forget, output; the state is the cells, `peep` (or null) the three peephole weights.
+struct Lstm {
+    template <typename T> static __device__ __forceinline__ void step(const Step<T>& o, i64 i) {
+        i64 n = o.n, k = i % n, at = i / n * 4 * n + k;
         T s[4];
-        for (int g = 0; g < 4; g++) s[g] = gates[at + g * n] + (own ? own[at + g * n] : T(0));
-        T old = before ? before[i] : T(0);
-        if (peep && before) s[1] += old * peep[k], s[2] += old * peep[n + k];
-        s[0] = act(candidate, s[0]), s[1] = act(gate, s[1]), s[2] = act(gate, s[2]);
-        T c = clipped(s[0] * s[1] + old * s[2], clip);
-        if (peep) s[3] += c * peep[2 * n + k];
-        s[3] = act(gate, s[3]);
-        T a = act(of_cell, c);
-        for (int g = 0; g < 4; g++) gates[at + g * n] = s[g];
-        cell[i] = c, act_out[i] = a, hidden[i] = s[3] * a;
+        for (int g = 0; g < 4; g++) s[g] = o.sum(at + g * n, at + g * n);
+        T old = o.old(i);
+        if (o.peep && o.before) s[1] += old * o.peep[k], s[2] += old * o.peep[n + k];
+        s[0] = act(o.candidate, s[0]), s[1] = act(o.gate, s[1]), s[2] = act(o.gate, s[2]);
+        T c = clipped(s[0] * s[1] + old * s[2], o.clip);
+        if (o.peep) s[3] += c * o.peep[2 * n + k];
+        s[3] = act(o.gate, s[3]);
+        T a = act(o.of_cell, c);
+        for (int g = 0; g < 4; g++) o.gates[at + g * n] = s[g];
+        o.cell[i] = c, o.acts[i] = a, o.out[i] = s[3] * a;
     }
-}
-
-// Its gradient: `d` gets those of the sums; that of the cells before is added to `dc_before`.
-template <typename T> __global__ void lstm_cell_grad(const T* gates, const T* before, const T* cell, const T* acts,
-                                                     const T* peep, const T* dh, const T* dc, T* dc_before, T* d, i64 n,
-                                                     i64 total, int gate, int of_cell, int candidate, T clip) {
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < total; i += (i64)gridDim.x * blockDim.x) {
-        i64 k = i % n, at = i / n * 4 * n + k;
-        T c = gates[at], in = gates[at + n], forget = gates[at + 2 * n], out = gates[at + 3 * n];
-        T d_out = dh[i] * acts[i] * slope(gate, out);
-        T total_c = dc[i] + dh[i] * out * slope(of_cell, acts[i]) + (peep ? d_out * peep[2 * n + k] : T(0));
-        T own = is_clipped(cell[i], clip) ? T(0) : total_c, old = before ? before[i] : T(0);
-        T d_in = own * c * slope(gate, in), d_forget = own * old * slope(gate, forget);
-        d[at] = own * in * slope(candidate, c);
-        d[at + n] = d_in, d[at + 2 * n] = d_forget, d[at + 3 * n] = d_out;
+    template <typename T> static __device__ __forceinline__ void back(const Back<T>& o, i64 i) {
+        i64 n = o.n, k = i % n, at = i / n * 4 * n + k;
+        T c = o.gates[at], in = o.gates[at + n], forget = o.gates[at + 2 * n], out = o.gates[at + 3 * n];
+        T a = o.acts[i], dh = o.dout[i], d_out = dh * a * slope(o.gate, out);
+        T total = o.dcell[i] + dh * out * slope(o.of_cell, a) + (o.peep ? d_out * o.peep[2 * n + k] : T(0));
+        T own = is_clipped(o.cell[i], o.clip) ? T(0) : total, old = o.before ? o.before[i] : T(0);
+        T d_in = own * c * slope(o.gate, in), d_forget = own * old * slope(o.gate, forget);
+        o.d[at] = own * in * slope(o.candidate, c);
+        o.d[at + n] = d_in, o.d[at + 2 * n] = d_forget, o.d[at + 3 * n] = d_out;
         T back = own * forget;
-        if (peep) back += d_in * peep[k] + d_forget * peep[n + k];
-        dc_before[i] += back;
+        if (o.peep) back += d_in * o.peep[k] + d_forget * o.peep[n + k];
+        o.carry[i] += back;
     }
-}
+};
 
-// The recurrent projection of lstmp, in place, and its gradient by the result.
-template <typename T> __global__ void projected(T* x, i64 total, int kind, T clip) {
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < total; i += (i64)gridDim.x * blockDim.x)
-        x[i] = clipped(act(kind, x[i]), clip);
-}
-template <typename T> __global__ void projected_grad(const T* y, T* d, i64 total, int kind, T clip) {
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < total; i += (i64)gridDim.x * blockDim.x)
-        d[i] = is_clipped(y[i], clip) ? T(0) : d[i] * slope(kind, y[i]);
-}
+// The first two gates of a GRU (update, reset, candidate); `out` gets the state times the reset gate.
+struct GruGates {
+    template <typename T> static __device__ __forceinline__ void step(const Step<T>& o, i64 i) {
+        i64 n = o.n, row = i / n, k = i % n, at = row * 3 * n + k, from = row * 2 * n + k;
+        T u = act(o.gate, o.sum(at, from)), r = act(o.gate, o.sum(at + n, from + n));
+        o.gates[at] = u, o.gates[at + n] = r, o.out[i] = r * o.old(i);
+    }
+    template <typename T> static __device__ __forceinline__ void back(const Back<T>& o, i64 i) {
+        i64 n = o.n, at = i / n * 3 * n + i % n;
+        T u = o.gates[at], r = o.gates[at + n];
+        o.d[at] *= slope(o.gate, u);
+        o.d[at + n] = o.dout[i] * o.before[i] * slope(o.gate, r);
+        o.carry[i] += o.dout[i] * r;
+    }
+};
+// Its candidate and next state.
+struct GruState {
+    template <typename T> static __device__ __forceinline__ void step(const Step<T>& o, i64 i) {
+        i64 n = o.n, at = i / n * 3 * n + i % n;
+        T c = act(o.candidate, o.sum(at + 2 * n, i)), u = o.gates[at], h = o.old(i);
+        o.gates[at + 2 * n] = c;
+        o.out[i] = o.origin ? (T(1) - u) * c + u * h : (T(1) - u) * h + u * c;
+    }
+    template <typename T> static __device__ __forceinline__ void back(const Back<T>& o, i64 i) {
+        i64 n = o.n, at = i / n * 3 * n + i % n;
+        T u = o.gates[at], c = o.gates[at + 2 * n], dh = o.dout[i], change = dh * (c - o.before[i]);
+        o.d[at] = o.origin ? -change : change;
+        o.d[at + 2 * n] = dh * (o.origin ? T(1) - u : u) * slope(o.candidate, c);
+        o.carry[i] += dh * (o.origin ? u : T(1) - u);
+    }
+};
+// The recurrent projection of lstmp, in place, and its gradient by the result, `acts`.
+struct Projection {
+    template <typename T> static __device__ __forceinline__ void step(const Step<T>& o, i64 i) {
+        o.out[i] = clipped(act(o.of_cell, o.out[i]), o.clip);
+    }
+    template <typename T> static __device__ __forceinline__ void back(const Back<T>& o, i64 i) {
+        T y = o.acts[i];
+        o.d[i] = is_clipped(y, o.clip) ? T(0) : o.dout[i] * slope(o.of_cell, y);
+    }
+};
 
-// The gates of a GRU (update, reset, candidate): the first two, and the state times the reset gate.
-template <typename T> __global__ void gru_gates(T* gates, const T* own, const T* before, T* reset, i64 n, i64 total,
-                                                int gate) {
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < total; i += (i64)gridDim.x * blockDim.x) {
-        i64 row = i / n, k = i % n, at = row * 3 * n + k, from = row * 2 * n + k;
-        T u = act(gate, gates[at] + (own ? own[from] : T(0)));
-        T r = act(gate, gates[at + n] + (own ? own[from + n] : T(0)));
-        gates[at] = u, gates[at + n] = r, reset[i] = r * (before ? before[i] : T(0));
-    }
+template <typename T, typename Cell>
+__global__ void cell_step(T* gates, const T* own, const T* before, const T* peep, T* cell, T* acts, T* out, i64 n,
+                          i64 total, int gate, int of_cell, int candidate, int origin, T clip) {
+    Step<T> operands = {gates, own, before, peep, cell, acts, out, n, gate, of_cell, candidate, origin, clip};
+    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < total; i += (i64)gridDim.x * blockDim.x)
+        Cell::step(operands, i);
 }
-template <typename T> __global__ void gru_state(T* gates, const T* own, const T* before, T* hidden, i64 n, i64 total,
-                                                int candidate, int origin) {
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < total; i += (i64)gridDim.x * blockDim.x) {
-        i64 at = i / n * 3 * n + i % n;
-        T c = act(candidate, gates[at + 2 * n] + (own ? own[i] : T(0))), u = gates[at], h = before ? before[i] : T(0);
-        gates[at + 2 * n] = c;
-        hidden[i] = origin ? (T(1) - u) * c + u * h : (T(1) - u) * h + u * c;
-    }
-}
-// The gradient of the state before is added to `carry`.
-template <typename T> __global__ void gru_state_grad(const T* gates, const T* before, const T* dh, T* d, T* carry,
-                                                     i64 n, i64 total, int candidate, int origin) {
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < total; i += (i64)gridDim.x * blockDim.x) {
-        i64 at = i / n * 3 * n + i % n;
-        T u = gates[at], c = gates[at + 2 * n], change = dh[i] * (c - before[i]);
-        d[at] = origin ? -change : change;
-        d[at + 2 * n] = dh[i] * (origin ? T(1) - u : u) * slope(candidate, c);
-        carry[i] += dh[i] * (origin ? u : T(1) - u);
-    }
-}
-template <typename T> __global__ void gru_gates_grad(const T* gates, const T* before, const T* dreset, T* d, T* carry,
-                                                     i64 n, i64 total, int gate) {
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < total; i += (i64)gridDim.x * blockDim.x) {
-        i64 at = i / n * 3 * n + i % n;
-        T u = gates[at], r = gates[at + n];
-        d[at] *= slope(gate, u);
-        d[at + n] = dreset[i] * before[i] * slope(gate, r);
-        carry[i] += dreset[i] * r;
-    }
+template <typename T, typename Cell>
+__global__ void cell_grad(const T* gates, const T* before, const T* peep, const T* cell, const T* acts, const T* dout,
+                          const T* dcell, T* carry, T* d, i64 n, i64 total, int gate, int of_cell, int candidate,
+                          int origin, T clip) {
+    Back<T> operands = {gates, before, peep, cell,    acts,      dout,   dcell, carry,
+                        d,     n,      gate, of_cell, candidate, origin, clip};
+    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < total; i += (i64)gridDim.x * blockDim.x)
+        Cell::back(operands, i);
 }
 
 // A step of the operator rnn (mode 0 tanh, 1 relu, 2 LSTM with gates i f g o, 3 GRU with r z c). `gates` holds the sums
@@ -215,10 +235,13 @@ template <typename T> __global__ void rnn_before(const T* out, const T* first, i
     }
 }
 """
-_KERNELS = (
-    "lstm_cell lstm_cell_grad projected projected_grad gru_gates gru_state gru_state_grad gru_gates_grad rnn_cell "
-    "rnn_cell_grad rnn_before"
-).split()
-UNIT = Unit("rnn_cells", SOURCE, sum((instances(kernel, REALS) for kernel in _KERNELS), ()))
+CELLS = ("Lstm", "GruGates", "GruState", "Projection")
+UNIT = Unit(
+    "rnn_cells",
+    SOURCE,
+    instances("cell_step", REALS, CELLS)
+    + instances("cell_grad", REALS, CELLS)
+    + sum((instances(kernel, REALS) for kernel in ("rnn_cell", "rnn_cell_grad", "rnn_before")), ()),
+)
 #: numbers of activations by name
 ACTIVATIONS = {"identity": 0, "": 0, "sigmoid": 1, "tanh": 2, "relu": 3}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..call import Call, ctype, same_dtype
 from ..math import gemm, reduction
 from ..units import REALS
-from .batches import Batches, launch, offsets, optional
+from .batches import Batches, kinds, offsets, optional, step, step_grad
 from .cells import ACTIVATIONS
 
 
@@ -22,11 +20,8 @@ class Gru:
         flat = weight.reshape(-1)
         self.both, self.own = flat[: 2 * n * n].reshape(n, 2 * n), flat[2 * n * n :].reshape(n, n)
         self.h0 = batches.first(h0)
-        self.gate, self.candidate = (np.int32(ACTIVATIONS[a[k]]) for k in ("gate_activation", "activation"))
-        self.origin = np.int32(a["origin_mode"])
-
-    def sizes(self, rows: int) -> tuple:
-        return np.int64(self.n), np.int64(rows * self.n)
+        gate, candidate = (ACTIVATIONS[a[k]] for k in ("gate_activation", "activation"))
+        self.kinds = kinds(weight.dtype, gate=gate, candidate=candidate, origin=a["origin_mode"])
 
     def forward(self, x, bias) -> tuple:
         """Gates, reset states and states, in the order of steps; `x` are the products of the inputs."""
@@ -38,13 +33,11 @@ class Gru:
         reset, hidden = (call.empty((self.batches.total, n), x.dtype) for _ in range(2))
         before = self.h0
         for a, b in self.batches.steps:
-            rows, from_h = b - a, None if before is None else before[: b - a]
+            from_h = None if before is None else before[: b - a]
             own = None if from_h is None else gemm.product(call, from_h, self.both)
-            sizes = self.sizes(rows)
-            launch(call, "gru_gates", rows * n, x, gates[a:b], own, from_h, reset[a:b], *sizes, self.gate)
+            step(call, "GruGates", n, self.kinds, reset[a:b], gates=gates[a:b], own=own, before=from_h)
             own = None if from_h is None else gemm.product(call, reset[a:b], self.own)
-            kinds = self.candidate, self.origin
-            launch(call, "gru_state", rows * n, x, gates[a:b], own, from_h, hidden[a:b], *sizes, *kinds)
+            step(call, "GruState", n, self.kinds, hidden[a:b], gates=gates[a:b], own=own, before=from_h)
             before = hidden[a:b]
         return gates, reset, hidden
 
@@ -74,11 +67,10 @@ def _gru_grad(call: Call) -> dict:
         a, b = batches.steps[s]
         rows, p = b - a, batches.steps[s - 1][0] if s else 0
         carry = dhidden[p : p + rows] if s else first[:rows]
-        step, sizes = (gates[a:b], before[a:b]), net.sizes(rows)
-        kinds = net.candidate, net.origin
-        launch(call, "gru_state_grad", rows * n, gates, *step, dhidden[a:b], d[a:b], carry, *sizes, *kinds)
+        saved = {"gates": gates[a:b], "before": before[a:b], "carry": carry, "d": d[a:b]}
+        step_grad(call, "GruState", n, net.kinds, dhidden[a:b], **saved)
         dreset = gemm.product(call, d[a:b, 2 * n :], net.own, ty=True)
-        launch(call, "gru_gates_grad", rows * n, gates, *step, dreset, d[a:b], carry, *sizes, net.gate)
+        step_grad(call, "GruGates", n, net.kinds, dreset, **saved)
         gemm.product(call, d[a:b, : 2 * n], net.both, ty=True, beta=1.0, out=carry)
     made = {"Input@GRAD": batches.scatter(d), "H0@GRAD": batches.unfirst(first)}
     if call.wanted["Weight@GRAD"]:

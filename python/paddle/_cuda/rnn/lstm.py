@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ..call import Call, ctype, same_dtype
 from ..math import gemm, reduction
 from ..units import REALS
-from .batches import Batches, launch, offsets, optional
+from .batches import Batches, kinds, offsets, optional, step, step_grad
 from .cells import ACTIVATIONS
 
 
@@ -26,13 +24,14 @@ class Lstm:
         self.sums, self.peep = flat[: 4 * self.n], flat[4 * self.n :] if a["use_peepholes"] else None
         self.h0 = self.batches.first(optional(call, "H0", self.weight))
         self.c0 = self.batches.first(optional(call, "C0", self.weight))
-        of = self.weight.dtype.type
-        kinds = (a["gate_activation"], a["cell_activation"], a["candidate_activation"])
-        self.kinds = tuple(np.int32(ACTIVATIONS[k]) for k in kinds)
-        self.clip, self.proj_clip = (of(max(a.get(k, 0.0), 0.0)) for k in ("cell_clip", "proj_clip"))
+        names = ("gate_activation", "cell_activation", "candidate_activation")
+        clip, proj_clip = (max(a.get(k, 0.0), 0.0) for k in ("cell_clip", "proj_clip"))
+        gate, of_cell, candidate = (ACTIVATIONS[a[k]] for k in names)
+        self.kinds = kinds(self.weight.dtype, gate, of_cell, candidate, clip=clip)
         # As in 2.0.2: a projection has the activation of the cell, unless its own is the identity.
         own = ACTIVATIONS[a.get("proj_activation", "")]
-        self.proj_kind = np.int32(ACTIVATIONS[a["cell_activation"]] if own else 0)
+        proj_kind = ACTIVATIONS[a["cell_activation"]] if own else 0
+        self.proj_kinds = kinds(self.weight.dtype, of_cell=proj_kind, clip=proj_clip)
 
     def forward(self, x, has_bias: bool = False) -> tuple:
         """Gates, cells, activations of cells, hidden states and states, in the order of steps; `x` are the products of
@@ -47,14 +46,12 @@ class Lstm:
         for a, b in self.batches.steps:
             own = None if before_h is None else gemm.product(self.call, before_h[: b - a], self.weight)
             cell_before = None if before_c is None else before_c[: b - a]
-            results = gates[a:b], own, cell_before, self.peep, cells[a:b], acts[a:b], hidden[a:b]
-            total = (b - a) * n
-            launch(self.call, "lstm_cell", total, x, *results, np.int64(n), np.int64(total), *self.kinds, self.clip)
+            given = {"gates": gates[a:b], "own": own, "before": cell_before, "peep": self.peep}
+            made = {"cells": cells[a:b], "acts": acts[a:b]}
+            step(self.call, "Lstm", n, self.kinds, hidden[a:b], **given, **made)
             if self.projection is not None:
                 gemm.product(self.call, hidden[a:b], self.projection, out=states[a:b])
-                size = (b - a) * self.state
-                kind = np.int64(size), self.proj_kind, self.proj_clip
-                launch(self.call, "projected", size, x, states[a:b], *kind)
+                step(self.call, "Projection", self.state, self.proj_kinds, states[a:b])
             before_h, before_c = states[a:b], cells[a:b]
         return gates, cells, acts, hidden, states
 
@@ -73,17 +70,13 @@ class Lstm:
             a, b = batches.steps[s]
             dh = dstates[a:b]
             if self.projection is not None:
-                size = (b - a) * self.state
-                kind = np.int64(size), self.proj_kind, self.proj_clip
-                launch(call, "projected_grad", size, out, out[a:b], dh, *kind)
+                step_grad(call, "Projection", self.state, self.proj_kinds, dh, d=dh, acts=out[a:b])
                 dh = gemm.product(call, dh, self.projection, ty=True)
             p = batches.steps[s - 1][0] if s else 0
             dc_before = dcells[p : p + b - a] if s else first_c[: b - a]
-            saved = gates[a:b], cells_before[a:b], cell[a:b], acts[a:b], self.peep
-            total = (b - a) * n
-            sizes = np.int64(n), np.int64(total)
-            results = dh, dcells[a:b], dc_before, d[a:b]
-            launch(call, "lstm_cell_grad", total, out, *saved, *results, *sizes, *self.kinds, self.clip)
+            saved = {"gates": gates[a:b], "before": cells_before[a:b], "peep": self.peep, "cells": cell[a:b]}
+            grads = {"dcells": dcells[a:b], "carry": dc_before, "d": d[a:b]}
+            step_grad(call, "Lstm", n, self.kinds, dh, acts=acts[a:b], **saved, **grads)
             to = dstates[p : p + b - a] if s else first_h[: b - a]
             gemm.product(call, d[a:b], self.weight, ty=True, beta=1.0, out=to)
         made = {
