@@ -4,6 +4,7 @@ a GPU. test_agreement.py covers every launcher."""
 import paddle
 import pytest
 from cases import ALL, compare
+from paddle._cuda.__main__ import templates
 
 
 @pytest.mark.parametrize("case", ALL, ids=lambda c: c.name())
@@ -17,3 +18,8 @@ def test_as_cpp(case, shim):
 @pytest.mark.parametrize("case", ALL, ids=lambda c: c.name())
 def test_on_a_gpu(case, gpu):
     compare(case, paddle.CUDAPlace(0))
+
+
+def test_variants_of_a_loop_are_one_template():
+    """docs/dev/cuda.md: another operation, layout or rule for the source is a template argument."""
+    assert templates() <= 90

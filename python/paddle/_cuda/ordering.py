@@ -1,5 +1,8 @@
-"""The stable order of ids and of elements of rows: blocks sort chunks (of keys of an id and its position, or of
-positions), then sorted runs are merged by the ranks of their entries (Satish, Harris and Garland, Designing Efficient Sorting Algorithms for Manycore GPUs, 2009)."""
+"""The stable order of ids and of elements of rows.
+
+Blocks sort chunks (of keys of an id and its position, or of positions), then sorted runs are merged by the ranks of
+their entries (Satish, Harris and Garland, Designing Efficient Sorting Algorithms for Manycore GPUs, 2009).
+"""
 
 from __future__ import annotations
 
