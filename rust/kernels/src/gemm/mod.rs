@@ -113,6 +113,13 @@ pub fn matmul<T: Gemm>((m, n, k): (usize, usize, usize), a: &[T], ta: bool, b: &
     gemm((m, n, k), T::ONE, a, b, T::ZERO, c, n, Epilogue::NONE)
 }
 
+/// Whether panels are those that a product of f32 reads.
+#[inline(never)]
+fn fits((m, n, k): (usize, usize, usize), bf16: bool, panels: &[u8]) -> bool {
+    let rounded = bf16 && amx::bf16::suits(m, n, k);
+    k > 0 && panels.len() == if rounded { amx::bf16::right_len(k, n) } else { amx::right_len(k, n) }
+}
+
 /// `gemm` for each item of `offsets`, which holds the starts of its A, B and C. Items may share A or B, but not C.
 pub fn batched<T: Gemm>(
     (m, n, k): (usize, usize, usize),
@@ -137,9 +144,7 @@ pub fn batched<T: Gemm>(
     assert!(epilogue.row_bias.is_none_or(|x| x.len() >= m), "the row bias is too short");
     assert!(epilogue.col_bias.is_none_or(|x| x.len() >= n), "the column bias is too short");
     let shared = offsets.iter().all(|o| o.1 == 0);
-    let rounded = epilogue.bf16 && amx::bf16::suits(m, n, k);
-    let len = if rounded { amx::bf16::right_len(k, n) } else { amx::right_len(k, n) };
-    let panels = b.panels.filter(|p| shared && size_of::<T>() == 4 && k > 0 && p.len() == len);
+    let panels = b.panels.filter(|p| shared && size_of::<T>() == 4 && fits((m, n, k), epilogue.bf16, p));
     let null = std::ptr::null();
     let problem = Problem {
         m,

@@ -319,7 +319,7 @@ unsafe fn plane_body<V: Vector, const MAX: bool, const STEP: usize>(p: &PlaneWin
                     for r in h.start..h.end {
                         let row = x.add(r * p.width);
                         let mut c = 0;
-                        while STEP == 2 && c + 2 <= p.kernel {
+                        while V::PAIRS && STEP == 2 && c + 2 <= p.kernel {
                             let [a, b] = V::load_pairs(row.add(c), n);
                             s = if MAX { s.max(a).max(b) } else { s.add(a).add(b) };
                             c += 2;

@@ -37,6 +37,7 @@ macro_rules! vector {
                 unsafe fn load_even_n(p: *const $t, n: usize) -> Self {
                     $name(unsafe { $even_n(p, n) })
                 }
+                const PAIRS: bool = true;
                 #[inline(always)]
                 unsafe fn load_pairs(p: *const $t, n: usize) -> [Self; 2] {
                     let [even, odd] = unsafe { $pairs(p, n) };

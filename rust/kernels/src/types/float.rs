@@ -75,18 +75,14 @@ pub trait Vector: Copy {
         // SAFETY: the array holds a vector.
         unsafe { Self::load(t.as_ptr()) }
     }
+    /// Whether `load_pairs` is faster than two `load_even_n`.
+    const PAIRS: bool = false;
     /// Every second element from `p[0]` and from `p[1]`, of `2 * n` elements (`n <= L`) with zeros after them; nothing else
     /// is read.
     #[inline(always)]
     unsafe fn load_pairs(p: *const Self::T, n: usize) -> [Self; 2] {
         // SAFETY: the caller's.
-        unsafe {
-            if n == Self::L {
-                [Self::load_even(p), Self::load_even(p.add(1))]
-            } else {
-                [Self::load_even_n(p, n), Self::load_even_n(p.wrapping_add(1), n)]
-            }
-        }
+        unsafe { [Self::load_even_n(p, n), Self::load_even_n(p.wrapping_add(1), n)] }
     }
     /// `self * b + c`.
     unsafe fn fma(self, b: Self, c: Self) -> Self;
