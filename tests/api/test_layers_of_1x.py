@@ -84,3 +84,23 @@ def test_patches_are_idempotent() -> None:
     assert paddle.tensor.set_printoptions is paddle.set_printoptions
     with pytest.raises(Exception, match="XPU"):
         paddle.XPUPlace(0)
+
+
+@pytest.mark.operators("flatten2", "flatten2_grad")
+def test_flatten_with_unknown_sizes() -> None:
+    paddle.enable_static()
+    try:
+        main = fluid.Program()
+        with fluid.program_guard(main, fluid.Program()):
+            x = fluid.data("x", [None, 4, None], "float32")
+            x.stop_gradient = False
+            y = layers.flatten(x, 1)
+            [slope] = fluid.gradients(layers.reduce_sum(y * y), x)
+        assert y.shape == (-1, -1) and main.global_block().ops[0].type == "flatten2"
+        value = np.arange(24, dtype="float32").reshape(2, 4, 3)
+        got, slope = fluid.Executor().run(main, feed={"x": value}, fetch_list=[y, slope])
+        np.testing.assert_array_equal(got, value.reshape(2, 12))
+        np.testing.assert_array_equal(slope, 2 * value)
+    finally:
+        paddle.disable_static()
+    assert layers.flatten(paddle.ones([2, 3, 4]), 2).shape == [6, 4]

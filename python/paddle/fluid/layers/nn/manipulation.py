@@ -165,15 +165,6 @@ def flatten(x, axis=1, name=None):
     check_variable_and_dtype(x, "x", ["float32", "float64", "int8", "int32", "int64"], "flatten")
     if not isinstance(x, Variable):
         raise TypeError("flatten: x must be a Variable")
-    rank = len(x.shape)
-    if not isinstance(axis, INTS) or not 0 <= axis <= rank:
+    if not isinstance(axis, INTS) or not 0 <= axis <= len(x.shape):
         raise ValueError("flatten: axis must be an int in [0, rank] of x")
-    rows = 1
-    for n in x.shape[:axis]:
-        rows = -1 if n < 0 or rows < 0 else rows * n
-    columns = 1
-    for n in x.shape[axis:]:
-        columns = -1 if n < 0 or columns < 0 else columns * n
-    if rows < 0 and columns < 0:
-        raise ValueError(f"flatten of the shape {x.shape} at {axis} leaves two sizes unknown")
-    return named(name, _ops.reshape2, x, shape=[rows, columns])
+    return named(name, _ops.flatten2, x, axis=axis)
