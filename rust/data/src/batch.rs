@@ -27,10 +27,57 @@ enum Column {
 }
 
 /// Assembles instances to a batch.
-pub fn assemble<'a>(desc: &Desc, instances: impl Iterator<Item = Instance<'a>> + Clone) -> Result<Batch> {
+pub fn assemble<'a>(desc: &Desc, instances: impl Iterator<Item = Instance<'a>>) -> Result<Batch> {
     let used: Vec<&Slot> = desc.used().collect();
+    let instances: Vec<Instance> = instances.collect();
+    let counts = instances.first().map_or(&[][..], |i| i.counts);
+    let even = !counts.contains(&0) && instances.iter().all(|i| i.counts == counts);
+    let values = if even { even_values(desc, &used, counts, &instances) } else { values(desc, &used, &instances) }?;
+    let texts = |kept: bool, text: fn(&Instance<'a>) -> &'a str| -> Vec<Box<str>> {
+        instances.iter().filter(|_| kept).map(|i| text(i).into()).collect()
+    };
+    let (ids, contents) = (texts(desc.ids, |i| i.id), texts(desc.contents, |i| i.content));
+    Ok(Batch { instances: instances.len(), values, ids, contents })
+}
+
+/// The values of instances that have the same numbers of values, `counts`, slot by slot.
+fn even_values(desc: &Desc, used: &[&Slot], counts: &[u32], instances: &[Instance]) -> Result<Vec<Value>> {
+    fn copy<'a, T: Copy + 'a, U>(
+        to: &mut [U],
+        n: usize,
+        rows: impl Iterator<Item = &'a [T]>,
+        at: usize,
+        convert: fn(T) -> U,
+    ) {
+        if n <= 1 {
+            to.iter_mut().zip(rows).for_each(|(to, from)| *to = convert(from[at]));
+            return;
+        }
+        for (to, from) in to.chunks_exact_mut(n).zip(rows) {
+            to.iter_mut().zip(&from[at..at + n]).for_each(|(to, &v)| *to = convert(v));
+        }
+    }
+    let (mut ints, mut floats) = (0, 0);
+    let mut values = Vec::with_capacity(used.len());
+    for (i, slot) in used.iter().enumerate() {
+        // Without instances there are no counts.
+        let n = counts.get(i).map_or(0, |&n| n as usize);
+        let mut t = empty(slot, n * instances.len())?;
+        if slot.float {
+            copy(t.data_mut::<f32>()?, n, instances.iter().map(|i| i.floats), floats, |v| v);
+            floats += n;
+        } else {
+            copy(t.data_mut::<i64>()?, n, instances.iter().map(|i| i.ints), ints, |v| v as i64);
+            ints += n;
+        }
+        values.push(finished(desc, slot, t, (0..=instances.len()).map(|i| i * n).collect())?);
+    }
+    Ok(values)
+}
+
+fn values(desc: &Desc, used: &[&Slot], instances: &[Instance]) -> Result<Vec<Value>> {
     let mut totals = vec![0; used.len()];
-    for instance in instances.clone() {
+    for instance in instances {
         for (total, &n) in totals.iter_mut().zip(instance.counts) {
             *total += n.max(1) as usize;
         }
@@ -44,7 +91,6 @@ pub fn assemble<'a>(desc: &Desc, instances: impl Iterator<Item = Instance<'a>> +
         })
         .collect();
     let mut offsets: Vec<Vec<usize>> = used.iter().map(|_| vec![0]).collect();
-    let (mut batch_size, mut ids, mut contents) = (0, Vec::new(), Vec::new());
     for instance in instances {
         let (mut ints, mut floats) = (instance.ints, instance.floats);
         for ((column, ends), &n) in columns.iter_mut().zip(&mut offsets).zip(instance.counts) {
@@ -71,36 +117,28 @@ pub fn assemble<'a>(desc: &Desc, instances: impl Iterator<Item = Instance<'a>> +
             };
             ends.push(end);
         }
-        batch_size += 1;
-        if desc.ids {
-            ids.push(instance.id.into());
-        }
-        if desc.contents {
-            contents.push(instance.content.into());
-        }
     }
-    let values = used
-        .iter()
-        .zip(columns)
-        .zip(offsets)
-        .map(|((slot, column), offsets)| Ok(Value::Dense(tensor(desc, slot, &column, offsets)?)))
-        .collect::<Result<_>>()?;
-    Ok(Batch { instances: batch_size, values, ids, contents })
+    let all = used.iter().zip(columns).zip(offsets).map(|((slot, column), offsets)| {
+        let mut t = empty(slot, offsets.last().map_or(0, |&n| n))?;
+        match column {
+            Column::Ints(v) => t.data_mut::<i64>()?.copy_from_slice(&v),
+            Column::Floats(v) => t.data_mut::<f32>()?.copy_from_slice(&v),
+        }
+        finished(desc, slot, t, offsets)
+    });
+    all.collect()
 }
 
-fn tensor(desc: &Desc, slot: &Slot, column: &Column, mut offsets: Vec<usize>) -> Result<Tensor> {
-    let total = match column {
-        Column::Ints(v) => v.len(),
-        Column::Floats(v) => v.len(),
-    };
+/// A tensor for `total` values of a slot.
+fn empty(slot: &Slot, total: usize) -> Result<Tensor> {
     let dims = if slot.dense { dense_dims(slot, total)? } else { vec![total as i64, 1] };
-    let mut t = Tensor::empty(if slot.float { DType::F32 } else { DType::I64 }, &dims)?;
-    match column {
-        Column::Ints(v) => t.data_mut::<i64>()?.copy_from_slice(v),
-        Column::Floats(v) => t.data_mut::<f32>()?.copy_from_slice(v),
-    }
+    Tensor::empty(if slot.float { DType::F32 } else { DType::I64 }, &dims)
+}
+
+/// The value of a slot: a sparse one has the offsets of its instances as LoD.
+fn finished(desc: &Desc, slot: &Slot, t: Tensor, mut offsets: Vec<usize>) -> Result<Value> {
     if slot.dense {
-        return Ok(t);
+        return Ok(Value::Dense(t));
     }
     if desc.whole_batches {
         ensure!(
@@ -110,9 +148,9 @@ fn tensor(desc: &Desc, slot: &Slot, column: &Column, mut offsets: Vec<usize>) ->
             slot.name,
             offsets.len() - 1
         );
-        offsets = (0..=total).collect();
+        offsets = (0..=t.numel()).collect();
     }
-    Ok(t.with_lod(Some(Arc::new(vec![offsets]))))
+    Ok(Value::Dense(t.with_lod(Some(Arc::new(vec![offsets])))))
 }
 
 fn dense_dims(slot: &Slot, total: usize) -> Result<Vec<i64>> {
