@@ -50,6 +50,17 @@ template <typename T> struct Adam {
     }
 };
 
+// `step` of element i of S tensors, the first of which is read only: the others get the values that it changes.
+template <int S, typename T, typename F>
+__device__ __forceinline__ void update_element(T* const* tensors, i64 i, const F& step) {
+    T e[S];
+#pragma unroll
+    for (int s = 0; s < S; s++) e[s] = tensors[s][i];
+    step(e);
+#pragma unroll
+    for (int s = 1; s < S; s++) tensors[s][i] = e[s];
+}
+
 template <typename T> struct Arguments {
     T* slots[7];
     __device__ T* at(int slot) const { return slots[slot]; }
@@ -62,14 +73,8 @@ __global__ void update(T* param, T* grad, T* rate, T* first, T* second, T* power
     const int S = Rule<T>::S;
     Rule<T> step(Arguments<T>{{param, grad, rate, first, second, power1, power2}}, a, b, c, flag);
     T* const tensors[4] = {grad, param, first, second};
-    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x) {
-        T e[S];
-#pragma unroll
-        for (int s = 0; s < S; s++) e[s] = tensors[s][i];
-        step(e);
-#pragma unroll
-        for (int s = 1; s < S; s++) tensors[s][i] = e[s];
-    }
+    for (i64 i = blockIdx.x * (i64)blockDim.x + threadIdx.x; i < n; i += (i64)gridDim.x * blockDim.x)
+        update_element<S>(tensors, i, step);
 }
 
 // Multiplies the powers of the tensors of a table, or those given if `table` is null, after all blocks have read them.
@@ -95,7 +100,7 @@ template <typename T> struct Piece {
     __device__ T factor() const { return factors[tensor]; }
 };
 
-// `step` of each element of S tensors, the first of which is read only: the others get the values that it changes.
+// update_element for the elements of a piece, by packs where all tensors are aligned.
 template <int S, typename T, typename F>
 __device__ __forceinline__ void update_piece(const Piece<T>& own, T* const (&tensors)[S], F step) {
     const int N = packed<T>::N;
@@ -120,14 +125,7 @@ __device__ __forceinline__ void update_piece(const Piece<T>& own, T* const (&ten
 #pragma unroll
         for (int s = 1; s < S; s++) write_pack<N>(tensors[s] + j, all[s]);
     }
-    for (i64 i = own.from + packs * N + threadIdx.x; i < own.end; i += blockDim.x) {
-        T one[S];
-#pragma unroll
-        for (int s = 0; s < S; s++) one[s] = tensors[s][i];
-        step(one);
-#pragma unroll
-        for (int s = 1; s < S; s++) tensors[s][i] = one[s];
-    }
+    for (i64 i = own.from + packs * N + threadIdx.x; i < own.end; i += blockDim.x) update_element<S>(tensors, i, step);
 }
 
 template <typename T, template <typename> class Rule>
@@ -150,6 +148,7 @@ template <typename T> __global__ void squares_all(const i64* table, const i64* s
     sum = block_join<Sum>(sum);
     if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
+
 // out (all tensors in a row, tensor t from starts[t] on; its address follows the tensors' in the table) = x or, if they
 // are clipped, x * most / max(most, norm); every block adds up the sums of squares.
 template <typename T, bool Clip>
