@@ -358,7 +358,7 @@ pub fn sgd_rows<T: Float, M: Stored<T>>(rate: T, rows: &[i64], grad: &[M], param
     let width = grad.len() / rows.len();
     // The owner of a row applies its updates in order, so that results do not depend on the number of owners.
     let owners: usize = if grad.len() > 4 * CHUNK && pool::threads() > 1 { 8 } else { 1 };
-    let mut own = vec![Vec::with_capacity(rows.len() / owners * 2); owners];
+    let mut own: Vec<_> = (0..owners).map(|_| Vec::with_capacity(rows.len().div_ceil(owners))).collect();
     for (i, &row) in rows.iter().enumerate() {
         own[row as usize % owners].push(i as u32);
     }
