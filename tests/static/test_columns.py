@@ -199,3 +199,13 @@ def test_mixed_files(tmp_path):
     write(tmp_path / "a.parquet", ROWS[:3])
     with pytest.raises(ValueError, match="either text or files with columns"):
         batches("InMemoryDataset", [tmp_path / "a.parquet", tmp_path / "b.txt"])
+
+
+@pytest.mark.parametrize("suffix", columns.SUFFIXES)
+@pytest.mark.parametrize("kept", [0, 3, 20, 300])
+def test_a_damaged_file_is_named(tmp_path, suffix, kept) -> None:
+    path = tmp_path / f"rows{suffix}"
+    write(path, ROWS)
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises((ValueError, OSError), match=path.name):
+        batches("InMemoryDataset", [path])

@@ -27,29 +27,40 @@ def check_installed() -> None:
 
 
 def _batches(path: str, content: bytes | None, names: list[str]) -> Iterator[Any]:
-    """Record batches with the columns `names`."""
+    """Record batches with the columns `names`; ValueError or OSError with the path for a damaged file."""
     import pyarrow as arrow
 
     with arrow.memory_map(path) if content is None else arrow.BufferReader(content) as file:
-        parquet = file.read(4) == b"PAR1"
-        file.seek(0)
-        if parquet:
-            from pyarrow.parquet import ParquetFile
-
-            # `pre_buffer` would copy the pages, which are in memory already: 31 ms of processors, 27 without.
-            opened = ParquetFile(file)
-            _check(path, names, opened.schema_arrow.names)
-            yield from opened.iter_batches(_ROWS, columns=names)
-            return
         try:
-            reader = arrow.ipc.open_file(file)
-            batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
-        except arrow.ArrowInvalid:
-            file.seek(0)
-            reader = arrow.ipc.open_stream(file)
-            batches = iter(reader)
-        _check(path, names, reader.schema.names)
-        yield from batches
+            yield from _read(path, file, names)
+        except arrow.ArrowInvalid as error:
+            raise ValueError(f"{path}: {error}") from None
+        except OSError as error:
+            raise OSError(f"{path}: {error}") from None
+
+
+def _read(path: str, file: Any, names: list[str]) -> Iterator[Any]:
+    import pyarrow as arrow
+
+    parquet = file.read(4) == b"PAR1"
+    file.seek(0)
+    if parquet:
+        from pyarrow.parquet import ParquetFile
+
+        # `pre_buffer` would copy the pages, which are in memory already: 31 ms of processors, 27 without.
+        opened = ParquetFile(file)
+        _check(path, names, opened.schema_arrow.names)
+        yield from opened.iter_batches(_ROWS, columns=names)
+        return
+    try:
+        reader = arrow.ipc.open_file(file)
+        batches = (reader.get_batch(i) for i in range(reader.num_record_batches))
+    except arrow.ArrowInvalid:
+        file.seek(0)
+        reader = arrow.ipc.open_stream(file)
+        batches = iter(reader)
+    _check(path, names, reader.schema.names)
+    yield from batches
 
 
 def _check(path: str, names: list[str], known: list[str]) -> None:

@@ -164,7 +164,7 @@ def flatten(x, axis=1, name=None):
     """
     check_variable_and_dtype(x, "x", ["float32", "float64", "int8", "int32", "int64"], "flatten")
     if not isinstance(x, Variable):
-        raise TypeError("flatten: x must be a Variable")
+        raise TypeError(f"flatten: x must be a Variable or Tensor, got {type(x).__name__}")
     if not isinstance(axis, INTS) or not 0 <= axis <= len(x.shape):
-        raise ValueError("flatten: axis must be an int in [0, rank] of x")
+        raise ValueError(f"flatten: axis must be an int from 0 to {len(x.shape)}, the dimensions of x, got {axis!r}")
     return named(name, _ops.flatten2, x, axis=axis)
