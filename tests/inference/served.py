@@ -36,3 +36,8 @@ def in_threads(serve: Callable[..., Any], arguments: list[tuple]) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def panels_of(block) -> list[str]:
+    """The packed weights that operators of a Program's block name."""
+    return [name for op in block.ops if "Panels" in op.input_names for name in op.input("Panels")]
