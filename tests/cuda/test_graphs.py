@@ -238,17 +238,146 @@ def test_graphs_are_dropped_where_memory_is_short(driver):
         np.testing.assert_allclose(gpu(x)[0], cpu(x)[0], rtol=1e-5, atol=1e-6)
 
 
-def test_a_program_with_a_block_runs_plainly(driver):
-    def looping(x, w):
-        i, n = paddle.full([1], 0, "int64"), paddle.full([1], 3, "int64")
-        y = x * 1.0
-        return [paddle.static.nn.while_loop(lambda i, y: i < n, lambda i, y: [i + 1, y * w + x], [i, y])[1]]
+def looping(x, w):
+    """A loop between two graphs, which reads the feed and the results of the first."""
+    n = paddle.full([1], 3, "int64")
+    y = paddle.nn.functional.relu(x * w) * 2.0 - 1.0
+    y = y * y
+    y = paddle.static.nn.while_loop(
+        lambda i, y: i < n, lambda i, y: [i + 1, y * w + x], [paddle.full([1], 0, "int64"), y]
+    )[1]
+    return [paddle.nn.functional.softmax(y * 0.5 - 1.0) * w, y]
 
-    gpu, cpu = Run(looping, paddle.CUDAPlace(0)), Run(looping, paddle.CPUPlace())
-    starts = driver.fake.graph_starts
-    for x in feeds(5):
-        np.testing.assert_allclose(gpu(x)[0], cpu(x)[0], rtol=1e-5, atol=1e-6)
-    assert driver.fake.graph_starts == starts
+
+def branching(x, w):
+    """Branches that depend on the feed; one of them writes a variable of the scope, not in place, that later steps read."""
+    last = paddle.static.create_global_var([3, 4], 0.5, "float32", persistable=True, name="last")
+    y = (paddle.nn.functional.relu(x * w) + x) * last
+
+    def positive():
+        paddle.assign(x * 2.0, last)
+        return y + 1.0
+
+    y = paddle.static.nn.cond(paddle.mean(x) > 0.0, positive, lambda: y * 0.5)
+    z = (y * last - 1.0) * w
+    return [paddle.nn.functional.softmax(z), z, last]
+
+
+def counting_in_a_branch(x, w):
+    """A branch that writes a variable of the scope in place, which no step of the outer block names there."""
+    total = paddle.static.create_global_var([1], 0.0, "float32", persistable=True, name="total")
+    before = (x * w - 0.5) * total + x
+    inner = paddle.tanh(before)
+
+    def add():
+        paddle.fluid.layers.increment(total, 0.25)
+        return inner * 1.0
+
+    y = paddle.static.nn.cond(paddle.mean(x) > 0.0, add, lambda: inner * 2.0)
+    z = y + before
+    return [((z * total + before) * w - z) * z, total]
+
+
+def trained_in_a_loop(x, w):
+    """Gradients through a loop and a branch, and an update between graphs."""
+    n = paddle.full([1], 2, "int64")
+    y = paddle.tanh(x * w) * 0.5 + x
+    y = paddle.static.nn.while_loop(
+        lambda i, y: i < n, lambda i, y: [i + 1, paddle.tanh(y * w)], [paddle.full([1], 0, "int64"), y]
+    )[1]
+    y = paddle.static.nn.cond(paddle.mean(x) > 0.0, lambda: y * w, lambda: y - w)
+    loss = paddle.mean(y * y)
+    paddle.optimizer.Adam(0.1).minimize(loss)
+    return [loss]
+
+
+def recurring(x, w):
+    """A StaticRNN with its gradient."""
+    y = paddle.tanh(x * w) * 0.5 + x
+    steps = paddle.reshape(paddle.tanh(y) - w, [3, 1, 4])
+    rnn = paddle.fluid.layers.StaticRNN()
+    with rnn.step():
+        step = rnn.step_input(steps)
+        held = rnn.memory(shape=[-1, 4], batch_ref=step)
+        now = paddle.tanh(step + held * 0.5)
+        rnn.update_memory(held, now)
+        rnn.step_output(now)
+    loss = paddle.mean(rnn() * 2.0)
+    paddle.optimizer.SGD(0.5).minimize(loss)
+    return [loss]
+
+
+HELD = []
+
+
+def by_a_function(x, w):
+    """A function of the user that keeps its operand."""
+    y = paddle.nn.functional.relu(x * w) + x
+    y = y * 2.0 - 0.5
+    out = paddle.static.default_main_program().global_block().create_var(name="out", dtype="float32", shape=[3, 4])
+
+    def function(a):
+        HELD.append(a)
+        return np.array(a) * 3.0
+
+    paddle.static.py_func(function, y, out)
+    z = (out * w - y) * 0.5
+    return [paddle.nn.functional.softmax(z), z]
+
+
+@pytest.mark.filterwarnings("ignore:operator .* has no CUDA kernel")
+@pytest.mark.parametrize(
+    "build", [looping, branching, counting_in_a_branch, trained_in_a_loop, recurring, by_a_function]
+)
+def test_blocks_and_functions_run_between_graphs(build, driver):
+    gpu, cpu = Run(build, paddle.CUDAPlace(0)), Run(build, paddle.CPUPlace())
+    held, starts = [], []
+    for x in feeds(24):
+        before = driver.fake.graph_starts
+        held.append((gpu(x, return_numpy=False), cpu(x)))
+        starts.append(driver.fake.graph_starts - before)
+    assert starts[-1] > 0, starts
+    for got, want in held:
+        for g, w in zip(got, want, strict=True):
+            np.testing.assert_allclose(np.array(g), w, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(gpu.value("w"), cpu.value("w"), rtol=1e-5, atol=1e-6)
+
+
+def test_a_function_may_keep_its_operands(driver):
+    HELD.clear()
+    gpu, cpu = Run(by_a_function, paddle.CUDAPlace(0)), Run(by_a_function, paddle.CPUPlace())
+    xs = feeds(8)
+    for x in xs:
+        gpu(x)
+    on_device = [np.array(a) for a in HELD]
+    HELD.clear()
+    for x in xs:
+        cpu(x)
+    for got, want in zip(on_device, HELD, strict=True):
+        np.testing.assert_allclose(got, np.array(want), rtol=1e-5, atol=1e-6)
+
+
+def test_a_function_may_set_a_variable_of_the_scope(driver):
+    def setting(x, w):
+        y = (x * w - 0.5) * 2.0
+        out = paddle.static.default_main_program().global_block().create_var(name="out", dtype="float32", shape=[3, 4])
+
+        def function(a):
+            if np.array(a).mean() > 0.0:
+                scope, place = paddle.static.global_scope(), paddle.CUDAPlace(0) if is_gpu else paddle.CPUPlace()
+                scope.var("w").get_tensor().set(np.array(a) * 0.5, place)
+            return np.array(a) + 1.0
+
+        paddle.static.py_func(function, y, out)
+        return [(out * w - y) * w + 1.0]
+
+    is_gpu = True
+    gpu, cpu = Run(setting, paddle.CUDAPlace(0)), Run(setting, paddle.CPUPlace())
+    for x in feeds(20):
+        is_gpu = True
+        got = gpu(x)[0]
+        is_gpu = False
+        np.testing.assert_allclose(got, cpu(x)[0], rtol=1e-4, atol=1e-5)
 
 
 def test_an_error_in_a_run_that_is_kept_leaves_plain_runs(driver):

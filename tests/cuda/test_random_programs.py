@@ -70,7 +70,7 @@ def updated(maker, a, b):
     """A variable of the scope that is updated in place."""
     param, grad = maker.outer[0], paddle.tanh(a) * 0.1
     slots = {"Param": [param], "Grad": [grad], "LearningRate": [maker.rate]}
-    maker.main.global_block().append_op("sgd", slots, {"ParamOut": [param]})
+    maker.main.current_block().append_op("sgd", slots, {"ParamOut": [param]})
 
 
 def counted(maker, a, b):
@@ -81,6 +81,35 @@ def counted(maker, a, b):
 def overwritten(maker, a, b):
     if b is not maker.pool[0]:
         paddle.assign(paddle.tanh(a + b) * 0.9, b)
+
+
+def looped(maker, a, b):
+    """A loop that reads a temporary and a variable of the scope."""
+    n, outer = L.fill_constant([1], "int64", 2), maker.any_outer()
+    i = L.fill_constant([1], "int64", 0)
+    return paddle.static.nn.while_loop(lambda i, y: i < n, lambda i, y: [i + 1, paddle.tanh(y + outer) * b], [i, a])[1]
+
+
+def branched(maker, a, b):
+    """A branch that the values choose; one writes a variable of the scope."""
+    to, is_update = maker.any_outer(), maker.random.random() < 0.5
+
+    def positive():
+        if is_update:
+            updated(maker, a, b)
+        else:
+            paddle.assign(paddle.tanh(a), to)
+        return b * 0.5
+
+    return paddle.static.nn.cond(paddle.mean(a) > 0.0, positive, lambda: a + to)
+
+
+def called(maker, a, b):
+    """A function of the user."""
+    block = maker.main.current_block()
+    out = block.create_var(name=paddle.fluid.unique_name.generate("out"), dtype="float32", shape=[3, 4])
+    paddle.static.py_func(lambda v: np.array(v) * 0.5, paddle.tanh(a), out)
+    return out + b
 
 
 STEPS = [
@@ -103,6 +132,9 @@ STEPS = [
     updated,
     counted,
     overwritten,
+    looped,
+    branched,
+    called,
 ]
 
 

@@ -36,6 +36,10 @@ pub trait Backend: Send + Sync {
     fn keep_started(&self, _device: i32) -> Result<bool> {
         Ok(false)
     }
+    /// Runs `f`, whose launches are not kept and whose results lie in memory of their own; a graph does not repeat it.
+    fn unkept(&self, f: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        f()
+    }
     /// The launches kept so far; `None` if since the last call something was started, copied or read that a graph does
     /// not repeat.
     fn kept(&self) -> Option<usize> {

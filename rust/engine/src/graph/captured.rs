@@ -12,7 +12,7 @@ use super::plan::{ExecutionPlan, Storage, Task, Var};
 use super::state::State;
 use oar_core::base::Result;
 use oar_core::op::backend::{Backend, Graph};
-use oar_core::op::{profile, Kernel};
+use oar_core::op::profile;
 use oar_core::tensor::{Tensor, Value};
 use parking_lot::{Mutex, MutexGuard};
 use std::ops::Range;
@@ -55,7 +55,7 @@ impl Place {
             Value::Dense(t) => device_address(t).map(|at| (at, t.dtype(), t.sizes().clone())),
             _ => None,
         };
-        Place { var, at, is_written: false, own: None }
+        Place { var, at, is_written: false, until: 0, own: None }
     }
 
     /// True if the variable lies where it lay, and may be written there if steps write it.
@@ -74,6 +74,14 @@ impl Place {
                     && (!self.is_written || t.device_may_write())
             }
             _ => false,
+        }
+    }
+
+    /// True if a graph that is captured now reads what the variable holds.
+    pub fn is_found(&self, state: &State) -> bool {
+        match &self.own {
+            Some(own) => state.lock(self.var).as_dense().is_some_and(|t| device_address(t) == device_address(own)),
+            None => self.holds(state),
         }
     }
 
@@ -104,18 +112,11 @@ fn sizes_of(fed: &[Value]) -> Option<Sizes> {
     fed.iter().map(size).collect()
 }
 
-/// True if tasks of the plan may be repeated by graphs: it has neither sub-blocks nor functions of the user, whose results
-/// no step names.
+/// True if tasks of the plan may be repeated by graphs.
 fn is_able(plan: &ExecutionPlan) -> bool {
-    let is_temporary = |&v: &Var| plan.vars[v as usize].place == Storage::Temporary;
-    let is_known = |task: &Task| match *task {
-        Task::Step(i) => {
-            let op = plan.steps[i].op;
-            !matches!(op.cpu, Kernel::Control(_)) && !op.name.starts_with("py_func")
-        }
-        Task::Group(_) => false,
-    };
-    plan.block == 0 && plan.tasks.iter().all(is_known) && plan.feeds.iter().flatten().all(is_temporary)
+    let is_step = |task: &Task| matches!(task, Task::Step(_));
+    let is_outer = |&v: &Var| plan.vars[v as usize].place == Storage::Outer;
+    plan.block == 0 && plan.tasks.iter().all(is_step) && !plan.feeds.iter().flatten().any(is_outer)
 }
 
 /// The variables of the scope.
@@ -159,16 +160,14 @@ pub fn run(
     let Some(sizes) = sizes_of(fed) else { return run_plainly(plain) };
     let is_same = known.sizes == sizes;
     if let Some(kept) = known.kept.as_mut().filter(|_| is_same) {
-        if Arc::ptr_eq(&kept.backend, backend) && kept.moves(device, state)? {
-            let (values, fits) = kept.start(plan, state, fed, plain)?;
+        if Arc::ptr_eq(&kept.backend, backend) && kept.moves(0, device, state)? {
+            let (values, fits) = kept.start(plan, device, state, fed, plain)?;
             if !fits {
-                known.drop_graph();
+                known.give_up(state);
             }
             return Ok(values);
         }
-        let elsewhere: Vec<Var> = kept.outer.iter().filter(|p| p.may_move(state)).map(|p| p.var).collect();
-        known.drop_graph();
-        known.expect_moves(elsewhere);
+        known.give_up(state);
     }
     if known.kept.is_some() || !known.counts(sizes) {
         return run_plainly(plain);
@@ -207,11 +206,16 @@ fn keep(
     }
     let keeping = Keeping(Some(backend));
     let given: Vec<&Tensor> = fed.iter().filter_map(Value::elements).collect();
-    let feeds: Vec<Tensor> = given.iter().map(|t| backend.duplicate(t, None)).collect::<Result<_>>()?;
-    for (var, own) in plan.feeds.iter().zip(&feeds) {
-        if let Some(var) = var {
-            state.set(*var, backend.lent(own)?.into());
+    // What sub-blocks read no graph does.
+    let is_temporary = |v: Var| plan.vars[v as usize].place == Storage::Temporary;
+    let mut feeds = Vec::new();
+    for (var, t) in plan.feeds.iter().zip(given) {
+        let var = var.filter(|&v| is_temporary(v));
+        let own = var.map(|_| backend.duplicate(t, None)).transpose()?;
+        if let (Some(var), Some(own)) = (var, &own) {
+            state.set(var, backend.lent(own)?.into());
         }
+        feeds.push(own);
     }
     let mut outer = outer(plan, state);
     for (var, own) in owned {
@@ -219,15 +223,15 @@ fn keep(
             place.own = Some(own);
         }
     }
-    let mut division = Division::new(plan, &**backend, state);
+    let mut division = Division::new(plan, &**backend, state, &outer);
     plain(0..plan.tasks.len(), &mut |task| division.add(task))?;
     own_scope(plan, &**backend, state)?;
     let values = fetch(plan, &**backend, state)?;
     let (parts, touched) = division.end();
     let graphs = keeping.end(&parts.launches)?;
     outer.retain(|p| touched.contains_key(&p.var));
-    outer.iter_mut().for_each(|p| p.is_written = touched[&p.var]);
-    known.moving.retain(|v| touched.get(v) != Some(&true));
+    outer.iter_mut().for_each(|p| (p.is_written, p.until) = (touched[&p.var].is_written, touched[&p.var].until));
+    known.moving.retain(|v| !touched.get(v).is_some_and(|t| t.is_written));
     // A task by itself may have written what the graphs copy at the start of a run.
     let is_steady = |p: &Place| if p.own.is_some() { !p.is_written } else { p.holds(state) };
     if !outer.iter().all(is_steady) {
@@ -246,9 +250,10 @@ fn keep(
 }
 
 impl Kept {
-    /// Copies variables that the graphs read from memory of their own; false if one is not as it was.
-    fn moves(&self, device: i32, state: &State) -> Result<bool> {
-        let found: Option<Vec<Moved>> = self.outer.iter().map(|p| p.moved(state)).collect();
+    /// Copies variables that graphs of tasks from `from` on read from memory of their own; false if one is not as it was.
+    pub fn moves(&self, from: usize, device: i32, state: &State) -> Result<bool> {
+        let touched = self.outer.iter().filter(|p| p.until >= from);
+        let found: Option<Vec<Moved>> = touched.map(|p| p.moved(state)).collect();
         let Some(found) = found else { return Ok(false) };
         for moved in found {
             if let Moved::From(t, own) = moved {
@@ -257,6 +262,16 @@ impl Kept {
             }
         }
         Ok(true)
+    }
+}
+
+impl Known {
+    /// Drops the graphs of a run that found variables elsewhere.
+    fn give_up(&mut self, state: &State) {
+        let outer = self.kept.iter().flat_map(|kept| &kept.outer);
+        let elsewhere = outer.filter(|p| p.may_move(state)).map(|p| p.var).collect();
+        self.drop_graph();
+        self.expect_moves(elsewhere);
     }
 }
 

@@ -6,7 +6,7 @@ use super::plan::{at_line, ExecutionPlan, Read, Step, Storage, Task, ABSENT};
 use super::schedule::RunMode;
 use super::state::State;
 use super::window::Window;
-use super::{captured, fused, plan};
+use super::{captured, fused, pieces, plan};
 use oar_core::bail;
 use oar_core::base::fork;
 use oar_core::base::interrupt::{check_interrupt, check_interrupt_now_and_then};
@@ -277,6 +277,11 @@ impl RunDevice {
         }
     }
 
+    /// Operands of a step that may keep them: those in memory that graphs write again are copied.
+    fn own_operands(&self, ins: &mut Args) -> Result<()> {
+        ins.flat.iter_mut().try_for_each(|value| pieces::owned(&*self.backend, value).map(|own| *value = own))
+    }
+
     /// A fed value in the device's memory: it is copied there once, not by every operator that reads it.
     fn fed(&self, value: &Value) -> Result<Value> {
         backend::to_device(&*self.backend, value, self.number)
@@ -285,6 +290,9 @@ impl RunDevice {
     /// Moves floating-point operands of a step that are on the host, next to operands on the device, and their
     /// variables with them: later steps, and for variables of the scope later runs, find them there.
     fn move_operands(&self, step: &Step, state: &State, ins: &mut Args) -> Result<()> {
+        if step.reaches_scope() {
+            return self.own_operands(ins);
+        }
         if backend::passes_on(step.op) || !self.backend.has(step.op.name) {
             return Ok(());
         }
@@ -363,7 +371,12 @@ impl Running<'_> {
             passes: self.passes,
             device: self.device,
         };
-        run_step(step, &self.state, &env).map_err(|e| at_line(e, &step.desc))
+        let run = &mut || run_step(step, &self.state, &env);
+        let result = match self.device.filter(|_| step.reaches_scope()) {
+            Some(device) => device.backend.unkept(run),
+            None => run(),
+        };
+        result.map_err(|e| at_line(e, &step.desc))
     }
 
     fn group(&self, group: &plan::Group, ends: bool) -> Result<()> {

@@ -37,7 +37,8 @@ pub struct Known {
 pub struct Kept {
     pub pieces: Vec<Piece>,
     pub backend: Arc<dyn Backend>,
-    pub feeds: Vec<Tensor>,
+    /// By feed, the memory from which graphs read it; `None`: no graph does.
+    pub feeds: Vec<Option<Tensor>>,
     /// The variables of the scope that graphs touch.
     pub outer: Vec<Place>,
     pub started: u32,
@@ -55,6 +56,8 @@ pub struct Place {
     pub var: Var,
     pub at: Option<(usize, DType, Dims)>,
     pub is_written: bool,
+    /// The end of the tasks of the last graph that touches it.
+    pub until: usize,
     /// Memory from which the graphs read it.
     pub own: Option<Tensor>,
 }

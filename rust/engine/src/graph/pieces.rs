@@ -4,12 +4,11 @@
 //! At the borders of pieces the state of a run holds what a plain run would hold: a graph sets the temporaries that later
 //! tasks read, and what a task leaves for later graphs is copied to where they expect it.
 
-use super::known::{Kept, Piece};
+use super::known::{Kept, Piece, Place};
 use super::plan::{ExecutionPlan, Step, Storage, Task, Var, ABSENT};
 use super::state::State;
 use oar_core::base::Result;
 use oar_core::op::backend::{self, Backend, Graph};
-use oar_core::op::Kernel;
 use oar_core::tensor::{SelectedRows, Tensor, Value};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -36,9 +35,18 @@ pub struct Division<'a> {
     /// What no graph finds again: variables of the scope that a task by itself has written, and values of such tasks
     /// that are not in device memory.
     unsteady: HashSet<Var>,
+    /// The variables of the scope, as the run found them.
+    outer: &'a [Place],
     parts: Vec<Part>,
     launched: u64,
     kept: usize,
+}
+
+/// What graphs do to a variable, and the end of the tasks of the last of them.
+#[derive(Default)]
+pub struct Touched {
+    pub is_written: bool,
+    pub until: usize,
 }
 
 /// The parts of a run, and the launches of those that are graphs.
@@ -50,7 +58,12 @@ pub struct Parts {
 }
 
 impl<'a> Division<'a> {
-    pub fn new(plan: &'a ExecutionPlan, backend: &'a dyn Backend, state: &'a State) -> Division<'a> {
+    pub fn new(
+        plan: &'a ExecutionPlan,
+        backend: &'a dyn Backend,
+        state: &'a State,
+        outer: &'a [Place],
+    ) -> Division<'a> {
         let mut last = vec![0; plan.vars.len()];
         for (i, task) in plan.tasks.iter().enumerate() {
             let Task::Step(step) = *task else { continue };
@@ -65,7 +78,7 @@ impl<'a> Division<'a> {
             last[v as usize] = usize::MAX;
         }
         let (parts, unsteady) = (Vec::new(), HashSet::new());
-        Division { plan, backend, state, last, unsteady, parts, launched: backend::launched(), kept: 0 }
+        Division { plan, backend, state, last, unsteady, outer, parts, launched: backend::launched(), kept: 0 }
     }
 
     fn is_temporary(&self, v: Var) -> bool {
@@ -78,7 +91,7 @@ impl<'a> Division<'a> {
         let in_place = |o: usize| {
             step.in_place.iter().any(|&(i, to)| to as usize == o && step.ins.flat[i as usize] == step.outs.flat[o])
         };
-        !matches!(step.op.cpu, Kernel::Control(_))
+        !step.reaches_scope()
             && step.keeps.is_empty()
             && step.ins.flat.iter().all(|&v| v == ABSENT || is_steady(v))
             && step.outs.flat.iter().enumerate().all(|(o, &v)| v == ABSENT || self.is_temporary(v) || in_place(o))
@@ -166,20 +179,26 @@ impl<'a> Division<'a> {
                 }
             }
         }
+        if step.reaches_scope() {
+            let state = self.state;
+            self.unsteady.extend(self.outer.iter().filter(|p| !p.is_found(state)).map(|p| p.var));
+        }
         Ok(())
     }
 
-    /// The parts, and the variables that graphs touch, and whether they write them.
-    pub fn end(mut self) -> (Parts, HashMap<Var, bool>) {
-        let (mut read, mut touched) = (HashSet::new(), HashMap::new());
+    /// The parts, and the variables that graphs touch.
+    pub fn end(mut self) -> (Parts, HashMap<Var, Touched>) {
+        let (mut read, mut touched) = (HashSet::new(), HashMap::<Var, Touched>::new());
         for part in &self.parts {
             let Part::Graph { tasks, .. } = part else { continue };
             for step in steps(self.plan, tasks.clone()) {
                 read.extend(step.ins.flat.iter().copied());
-                for &v in &step.ins.flat {
-                    touched.entry(v).or_insert(false);
+                for &v in step.ins.flat.iter().chain(&step.outs.flat) {
+                    touched.entry(v).or_default().until = tasks.end;
                 }
-                touched.extend(step.outs.flat.iter().map(|&v| (v, true)));
+                for &v in &step.outs.flat {
+                    touched.entry(v).or_default().is_written = true;
+                }
             }
         }
         // What the state of a run by pieces holds: feeds, what tasks made, what graphs left.
@@ -246,7 +265,7 @@ fn copied(backend: &dyn Backend, t: &Tensor) -> Result<Tensor> {
 }
 
 /// The value, copied where it lies in memory that graphs write again.
-fn owned(backend: &dyn Backend, value: &Value) -> Result<Value> {
+pub fn owned(backend: &dyn Backend, value: &Value) -> Result<Value> {
     let is_of_graph = |t: &Tensor| t.on_device().is_some_and(|(memory, _)| memory.is_of_graph());
     Ok(match value {
         Value::Dense(t) if is_of_graph(t) => Value::Dense(copied(backend, t)?),
@@ -327,13 +346,14 @@ impl Kept {
     pub fn start(
         &mut self,
         plan: &ExecutionPlan,
+        device: i32,
         state: &State,
         fed: &[Value],
         plain: &mut Plain,
     ) -> Result<(Option<Vec<Value>>, bool)> {
         let backend = &*self.backend;
         for (own, new) in self.feeds.iter().zip(fed.iter().filter_map(Value::elements)) {
-            backend.duplicate(new, Some(own))?;
+            own.as_ref().map_or(Ok(()), |own| backend.duplicate(new, Some(own)).map(drop))?;
         }
         self.started += 1;
         let mut fits = true;
@@ -355,6 +375,9 @@ impl Kept {
                         Ok(())
                     };
                     plain(tasks.clone(), &mut |task| after(task, &mut fits))?;
+                    if steps(plan, tasks.clone()).any(Step::reaches_scope) {
+                        fits &= self.moves(tasks.end, device, state)?;
+                    }
                     if !fits {
                         plain(tasks.end..plan.tasks.len(), &mut |task| after(task, &mut true))?;
                         break;

@@ -12,7 +12,7 @@ use oar_core::base::{DType, Dims};
 use oar_core::ir::desc::OpDesc;
 use oar_core::ir::Attr;
 use oar_core::op::pointwise::{Operand, PointwiseCall};
-use oar_core::op::{Args, Attrs, Op};
+use oar_core::op::{Args, Attrs, Kernel, Op};
 use oar_kernels::formula::fused::Chain;
 use std::collections::HashSet;
 use std::ops::Range;
@@ -155,6 +155,11 @@ pub struct Need {
 }
 
 impl Step {
+    /// True if it runs a sub-block or a function of the user, which may read and write variables that it does not name.
+    pub fn reaches_scope(&self) -> bool {
+        matches!(self.op.cpu, Kernel::Control(_)) || self.op.name.starts_with("py_func")
+    }
+
     /// The elementwise formula, of a step that computes nothing else.
     pub fn pointwise(&self) -> Option<PointwiseCall<'_>> {
         let rule = self.op.pointwise.filter(|_| self.op.is_pure())?;

@@ -412,6 +412,10 @@ impl Backend for PyBackend {
         Ok(graph::keep(driver, device))
     }
 
+    fn unkept(&self, f: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        graph::unkept(f)
+    }
+
     fn kept(&self) -> Option<usize> {
         graph::kept()
     }

@@ -122,6 +122,25 @@ pub fn spoil() {
     });
 }
 
+/// Runs `f`, of which nothing is kept.
+pub fn unkept<R>(f: impl FnOnce() -> R) -> R {
+    struct Paused(Option<Keeping>);
+
+    impl Drop for Paused {
+        fn drop(&mut self) {
+            if let Some(mut keeping) = self.0.take() {
+                keeping.is_broken = true;
+                Arena::serve(Some(keeping.arena.clone()));
+                STARTED.replace(Some(keeping));
+            }
+        }
+    }
+
+    let _paused = Paused(STARTED.take());
+    Arena::serve(None);
+    f()
+}
+
 /// The steps kept so far; `None` if something was spoilt since the last call.
 pub fn kept() -> Option<usize> {
     STARTED.with_borrow_mut(|s| {
