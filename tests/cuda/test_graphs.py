@@ -250,7 +250,7 @@ def looping(x, w):
 
 
 def branching(x, w):
-    """Branches that depend on the feed; one of them writes a variable of the scope, not in place, that later steps read."""
+    """Branches that depend on the feed; one writes a variable of the scope, not in place, that later steps read."""
     last = paddle.static.create_global_var([3, 4], 0.5, "float32", persistable=True, name="last")
     y = (paddle.nn.functional.relu(x * w) + x) * last
 
