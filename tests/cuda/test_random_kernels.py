@@ -97,6 +97,22 @@ def test_sampled_classes(device):
         assert np.abs(counts - want)[: 8 - sampler].max() < 0.06 and np.isfinite(cost.numpy()).all()
 
 
+def test_a_seeded_custom_distribution(device):
+    """Walker's method takes two independent numbers for a class, also where the seed is an attribute."""
+    x, label = paddle.to_tensor(np.ones((500, 2), "float32")), paddle.to_tensor(np.full((500, 1), 3))
+    w, names = paddle.to_tensor(np.ones((4, 2), "float32")), ("Probs", "Alias", "AliasProbs")
+    given = [0.1, 0.2, 0.3, 0.4], [3, 3, 2, -1], [0.4, 0.8, 1.0, 1.0]
+    # Class 2 has 0.3 of 0.25: it is the alias of none here, so that 0.05 are those of class 3.
+    want = np.array([0.1, 0.2, 0.25, 0.45])
+    custom = {
+        f"CustomDist{name}": paddle.to_tensor(np.array(v, "int32" if name == "Alias" else "float32"))
+        for name, v in zip(names, given, strict=True)
+    }
+    attrs = {"num_total_classes": 4, "num_neg_samples": 8, "sampler": 2, "seed": 5}
+    found = _core.ops.nce(x, label, w, **custom, **attrs)[2].numpy()[:, 1:]
+    assert np.abs(np.bincount(found.ravel(), minlength=4) / found.size - want).max() < 0.03
+
+
 def test_distinct_classes(device):
     scores = paddle.to_tensor(np.zeros((2, 40), "float64"), stop_gradient=False)
     labels = paddle.to_tensor(np.array([[1], [2]]))

@@ -101,6 +101,15 @@ DRAWING = {
 
 
 @pytest.mark.parametrize("name", DRAWING)
+TREE = {"neg_samples_num_list": [1, 3], "layer_offset_lod": [0, 2, 10], "output_positive": False, "dtype": 3}
+DRAWING["tdm_sampler"] = lambda x: _core.ops.tdm_sampler(
+    on_device(np.arange(8).reshape(8, 1)),
+    on_device([[1 + i // 4, 3 + i] for i in range(8)]),
+    on_device(np.arange(1, 11).reshape(10, 1)),
+    **TREE,
+)[0]
+
+
 def test_random_operators_draw_in_replays(name, driver):
     paddle.set_device("gpu")
     try:

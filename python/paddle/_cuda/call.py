@@ -33,9 +33,6 @@ class Drawn:
 
     value: np.uint64
 
-    def __int__(self) -> int:
-        return int(self.value)
-
 
 @dataclass
 class Rows:

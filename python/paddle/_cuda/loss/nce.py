@@ -36,7 +36,7 @@ def _noise(call: Call, shape):
     alias, kept = (call.array(slot).reshape(-1) for slot in ("CustomDistAlias", "CustomDistAliasProbs"))
     sticky.check_ids(call, alias.astype("int64"), -1, total)
     other = xp.take(alias.astype("int64"), classes)
-    changes = (uniforms(call, shape) > xp.take(kept, classes)) & (other >= 0)
+    changes = (uniforms(call, shape, number=1) > xp.take(kept, classes)) & (other >= 0)
     return xp.where(changes, other, classes)
 
 

@@ -72,7 +72,7 @@ def _sampler(call: Call) -> dict:
     paths = xp.take(travel, ids.checked(call, x.reshape(-1), travel.shape[0]), axis=0).astype("int64")
     nodes = xp.ascontiguousarray(nodes.astype("int64"))
     out, labels, mask = (xp.zeros(shape, "int64") for _ in range(3))
-    column, seed = 0, seed_of(call)
+    column = 0
     for layer, count in enumerate(counts):
         own = xp.ascontiguousarray(paths[:, layer])
         sticky.check_ids(call, own, ends[layer], ends[layer + 1] + 1, also=0)
@@ -84,8 +84,8 @@ def _sampler(call: Call) -> dict:
             column += 1
         if count:
             numbers = (rows, ends[layer], ends[layer + 1] - ends[layer], count, column, shape[1])
-            key = np.uint64((int(seed) + layer * 0x9E3779B97F4A7C15) & (2**64 - 1))
-            call.launch(UNIT, "draw_nodes", grid_of(rows, 64), 64, nodes, own, out, *map(np.int64, numbers), key)
+            arrays, seed = (nodes, own, out), seed_of(call, layer)
+            call.launch(UNIT, "draw_nodes", grid_of(rows, 64), 64, *arrays, *map(np.int64, numbers), seed)
             column += count
     return {"Out": out.astype(dtype), "Labels": labels.astype(dtype), "Mask": mask.astype(dtype)}
 

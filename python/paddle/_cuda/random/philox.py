@@ -103,10 +103,10 @@ UNIT = Unit(
 )
 
 
-def seed_of(call: Call) -> np.uint64 | Drawn:
-    """The attribute seed, or a number of the generator."""
+def seed_of(call: Call, number: int = 0) -> np.uint64 | Drawn:
+    """A seed for draw `number` of a call: by the attribute seed, or a number of the generator."""
     given = int(call.attrs.get("seed") or 0)
-    return np.uint64(given) if given else call.drawn()
+    return np.uint64(given + number * 0x9E3779B97F4A7C15 & (1 << 64) - 1) if given else call.drawn()
 
 
 def fill(call: Call, shape, dtype: str, kind: int, a: float, b: float, seed: np.uint64 | Drawn):
@@ -149,9 +149,9 @@ def _integers(call: Call) -> dict:
     return {"Out": out}
 
 
-def uniforms(call: Call, shape, seed=None):
-    """float64 numbers of [0, 1)."""
-    return fill(call, shape, "float64", 0, 0.0, 1.0, seed_of(call) if seed is None else seed)
+def uniforms(call: Call, shape, seed=None, number: int = 0):
+    """float64 numbers of [0, 1), by a seed or as draw `number` of the call."""
+    return fill(call, shape, "float64", 0, 0.0, 1.0, seed_of(call, number) if seed is None else seed)
 
 
 def _permutation(call: Call) -> dict:
