@@ -7,7 +7,8 @@ from collections import Counter
 import numpy as np
 import paddle
 import pytest
-from agreement import CASES, Watch, compare, related
+from agreement import CASES, UNSPECIFIED, Watch, cast, compare, difference, is_random, related, types_of
+from agreement import step as run_case
 from paddle import _core, _cuda
 from paddle._cuda import recipe
 from paddle._cuda.families import FAMILY, RECORDED
@@ -100,7 +101,6 @@ DRAWING = {
 }
 
 
-@pytest.mark.parametrize("name", DRAWING)
 TREE = {"neg_samples_num_list": [1, 3], "layer_offset_lod": [0, 2, 10], "output_positive": False, "dtype": 3}
 DRAWING["tdm_sampler"] = lambda x: _core.ops.tdm_sampler(
     on_device(np.arange(8).reshape(8, 1)),
@@ -110,6 +110,7 @@ DRAWING["tdm_sampler"] = lambda x: _core.ops.tdm_sampler(
 )[0]
 
 
+@pytest.mark.parametrize("name", DRAWING)
 def test_random_operators_draw_in_replays(name, driver):
     paddle.set_device("gpu")
     try:
@@ -299,6 +300,74 @@ def test_replays_agree_with_the_cpu(op, driver):
 def test_replays_agree_on_a_gpu(op, gpu):
     wrong = wrong_when_replayed(op)
     assert not wrong, "\n".join(wrong[:5])
+
+
+def reversed_values(value):
+    """The elements in reverse order, which keeps them in the domain of an operator."""
+    if isinstance(value, list):
+        return [reversed_values(v) for v in value]
+    return np.ascontiguousarray(np.flip(value.reshape(-1))).reshape(value.shape) if hasattr(value, "reshape") else value
+
+
+def smaller_integers(value):
+    if isinstance(value, list):
+        return [smaller_integers(v) for v in value]
+    if getattr(value, "dtype", np.dtype(object)).kind in "iu":
+        return np.maximum(value.astype("int64") - 1, 0).astype(value.dtype)
+    return value
+
+
+def wrong_with_other_values(op: str, machine: DriverMachine) -> list[str]:
+    """What differs between replays with other values of the operands and launchers with these."""
+    found = []
+    for c in CASES[op]:
+        if is_random(c):
+            continue
+        dtype = next((t for t in types_of(c, c.inputs) if t in ("float32", "")), "float64")
+        first = {k: cast(v, dtype) for k, v in c.inputs.items()}
+        for change in (reversed_values, smaller_integers):
+            inputs = {k: change(v) for k, v in first.items()}
+            try:
+                run_case(c, inputs, dtype, False, False)
+            except Exception:  # the operator refuses these values
+                continue
+            _cuda.use(machine)
+            want = run_case(c, inputs, dtype, True, False)
+            _cuda.use(machine)
+            for _ in range(2):
+                run_case(c, first, dtype, True, False)
+            got = run_case(c, inputs, dtype, True, False)
+            differ = {k: difference(w, got[k], dtype, k in UNSPECIFIED) for k, w in want.items()}
+            found += [f"{c.name()}, {change.__name__}, {k}: {text}" for k, text in differ.items() if text]
+    return found
+
+
+@pytest.mark.parametrize("op", sampled())
+def test_replays_read_the_values_of_their_operands(op, driver):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wrong = wrong_with_other_values(op, driver)
+    assert not wrong, "\n".join(wrong[:5])
+
+
+RESIZED = {
+    "linear_interp_v2": (1, 2, 3),
+    "trilinear_interp_v2": (1, 2, 3, 4, 3),
+    **{f"{kind}_interp{v}": (1, 2, 3, 4) for kind in ("bilinear", "nearest", "bicubic") for v in ("", "_v2")},
+}
+RANDOM = {"uniform_random": {}, "gaussian_random": {}, "randint": {"low": 0, "high": 9}}
+
+
+@pytest.mark.parametrize("op", [*RESIZED, *RANDOM])
+@pytest.mark.parametrize("listed", [False, True], ids=["tensor", "list"])
+def test_sizes_that_operands_give_are_read_by_every_call(op, listed, driver):
+    rank = len(RESIZED.get(op, (0,) * 4)) - 2
+    slots = ("OutSize", "SizeTensor") if op in RESIZED else ("ShapeTensor", "ShapeTensorList")
+    given = {"X": on_device(np.ones(RESIZED[op], "float32"))} if op in RESIZED else {}
+    attrs = {"interp_method": op.split("_")[0]} if op in RESIZED else RANDOM[op]
+    for n in (3, 3, 3, 5, 2):
+        sizes = [on_device(np.array([n], "int32"))] * rank if listed else on_device(np.full(rank, n, "int32"))
+        assert getattr(_core.ops, op)(**given, **{slots[listed]: sizes}, **attrs).shape[-1] == n
 
 
 @pytest.mark.parametrize(

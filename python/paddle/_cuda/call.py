@@ -158,11 +158,21 @@ class Call:
             raise Declined
         return arrays
 
+    def has(self, slot: str) -> bool:
+        """Whether an input is given."""
+        value = self.ins.get(slot)
+        return value is not None and not (isinstance(value, list) and not value)
+
     def alone(self, *slots: str) -> None:
         """Declined if an input of another slot is given, such as a size or an axis that is a tensor."""
-        given = (value for slot, value in self.ins.items() if slot not in slots)
-        if any(value is not None and not (isinstance(value, list) and not value) for value in given):
+        if any(self.has(slot) for slot in self.ins if slot not in slots):
             raise Declined
+
+    def sized_by(self, *slots: str) -> None:
+        """The inferred shapes depend on elements of these inputs, which no key of recipes holds: the call has no
+        recipe if one is given."""
+        if any(map(self.has, slots)):
+            self.unrecorded()
 
     def numbers(self, slot: str) -> list:
         """The elements of a small tensor of sizes or axes, read from the device (the call has no recipe then); [] if it

@@ -92,6 +92,7 @@ def _device(call: Call, key: tuple, dtype):
 
 def _resize(call: Call) -> dict:
     (x,), shape = call.floats("X"), call.shape("Out")
+    call.sized_by("OutSize", "SizeTensor", "Scale")
     if x.size == 0 or 0 in shape:
         raise Declined
     if shape == x.shape:

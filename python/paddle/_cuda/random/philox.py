@@ -119,9 +119,15 @@ def fill(call: Call, shape, dtype: str, kind: int, a: float, b: float, seed: np.
     return out
 
 
-def _made(call: Call, kind: int, first: str, second: str) -> dict:
+def _sized(call: Call):
+    """The memory of a result whose shape attributes or inputs say."""
     call.shape("Out")  # declines a shape that is not known
-    out, a = call.out("Out"), call.attrs
+    call.sized_by("ShapeTensor", "ShapeTensorList")
+    return call.out("Out")
+
+
+def _made(call: Call, kind: int, first: str, second: str) -> dict:
+    out, a = _sized(call), call.attrs
     return {"Out": fill(call, out.shape, out.dtype.name, kind, a[first], a[second], seed_of(call))}
 
 
@@ -140,8 +146,7 @@ def _truncated(call: Call) -> dict:
 
 
 def _integers(call: Call) -> dict:
-    call.shape("Out")  # declines a shape that is not known
-    out, a = call.out("Out"), call.attrs
+    out, a = _sized(call), call.attrs
     if out.size:
         kernel = f"random_fill<{ctype(out, INTEGERS)}, i64>"
         numbers = (np.int64(out.size), seed_of(call), np.int32(0), np.int64(a["low"]), np.int64(a["high"]))
