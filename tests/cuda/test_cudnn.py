@@ -126,6 +126,27 @@ def test_flags_choose_how_algorithms_are_found(machine):
         paddle.set_device("cpu")
 
 
+def test_flags_apply_to_recorded_convolutions(machine, runs):
+    """A flag that changes between two calls of one geometry chooses the algorithm of the second."""
+    paddle.set_device("gpu")
+    searches = machine.library("cudnn").fake_searches
+    try:
+        for _ in range(3):
+            convolve(machine)
+        before = searches()
+        assert runs == ["conv2d"]
+        paddle.set_flags({"FLAGS_cudnn_exhaustive_search": True})
+        convolve(machine)
+        assert searches() == before + 1
+        paddle.set_flags({"FLAGS_cudnn_exhaustive_search": True})  # not changed
+        paddle.set_flags({"FLAGS_cudnn_deterministic": False})
+        convolve(machine)
+        assert searches() == before + 1
+    finally:
+        paddle.set_flags({"FLAGS_cudnn_exhaustive_search": False})
+        paddle.set_device("cpu")
+
+
 def test_the_switch_of_tf32(machine):
     core = paddle.fluid.core
     assert core.get_cudnn_switch() is True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -106,11 +107,21 @@ def _initial() -> dict[str, Any]:
     return values
 
 
-#: switches of the engine, and the native functions that set them
+def _forget_recipes(_value: Any) -> None:
+    """Drops the recorded calls of CUDA devices; without a device in use there are none."""
+    cuda = sys.modules.get("paddle._cuda")
+    if cuda is not None:
+        cuda.forget_recipes()
+
+
+#: switches of the engine, and the functions that set them; called where the value has changed
 _SWITCHES = {
     "FLAGS_conv_winograd": core.set_conv_winograd,
     "FLAGS_amx_products": core.set_amx_products,
     "FLAGS_check_nan_inf": core.set_check_nan_inf,
+    "FLAGS_conv_workspace_size_limit": _forget_recipes,
+    "FLAGS_cudnn_deterministic": _forget_recipes,
+    "FLAGS_cudnn_exhaustive_search": _forget_recipes,
     "FLAGS_compat": lambda release: core.set_compat_18(release == "1.8"),
 }
 
@@ -149,10 +160,10 @@ def set_flags(flags) -> None:
         except (TypeError, ValueError):
             raise ValueError(f"Flag {name} takes a {type(default).__name__}, but received {value!r}") from None
         _check_choice(name, parsed)
-        _values[name] = parsed
+        is_new, _values[name] = parsed != _values[name], parsed
         if name.startswith(_SERVERS):
             core.dist.set_server_flag(name, str(_values[name]))
-        elif name in _SWITCHES:
+        elif is_new and name in _SWITCHES:
             _SWITCHES[name](_values[name])
 
 

@@ -18,6 +18,7 @@ __all__ = [
     "LAUNCHERS",
     "clip_all",
     "device_count",
+    "forget_recipes",
     "memory",
     "reason",
     "release_memory",
@@ -61,12 +62,19 @@ def allow_tf32(allowed: bool | None = None) -> bool:
 
 def allow_tf32_convolutions(allowed: bool) -> None:
     """Whether convolutions of float32 may round their operands to TF32; calls that are recorded are forgotten."""
+    with _lock:
+        if cudnn.tf32 != allowed:
+            forget_recipes()
+        cudnn.tf32 = allowed
+
+
+def forget_recipes() -> None:
+    """Forget the calls that are recorded: a setting has changed on which their algorithms depend."""
     global _runtime
     with _lock:
-        if cudnn.tf32 != allowed and _runtime is not None:
+        if _runtime is not None:
             _runtime = Runtime(_runtime.machine, LAUNCHERS, RECORDED)
             _core.register_backend(_runtime)
-        cudnn.tf32 = allowed
 
 
 def cudnn_version() -> int | None:
