@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from ..call import Call, Declined
 from .gemm import product
+from .products import running_sums
 
 
 def _power(xp, x, p: float, axis):
@@ -101,7 +102,7 @@ def _clip_by_norm(call: Call) -> dict:
     (x,), xp = call.floats("X"), call.xp
     most = x.dtype.type(call.attrs["max_norm"])
     norm = xp.sqrt((x * x).sum())
-    return {"Out": xp.where(norm > most, x * (most / xp.where(norm > most, norm, x.dtype.type(1))), x)}
+    return {"Out": xp.where(norm <= most, x, x * (most / norm))}  # a norm of NaN is seen in all elements
 
 
 def _cross_axis(call: Call, x) -> int:
@@ -158,14 +159,10 @@ def _kron_grad(call: Call) -> dict:
 
 def _cumsum_back(call: Call) -> dict:
     """The gradient of a flat cumsum: sums from the other end."""
-    (d,), a, xp = call.floats("Out@GRAD"), call.attrs, call.xp
+    (d,), a = call.floats("Out@GRAD"), call.attrs
     if d.size == 0:
         raise Declined
-    flat = d.reshape(-1)
-    flat = flat if a["reverse"] else xp.flip(flat, 0)
-    out = xp.cumsum(flat, axis=0, dtype=d.dtype)
-    out = out - flat if a["exclusive"] else out
-    out = out if a["reverse"] else xp.flip(out, 0)
+    out = running_sums(call, d.reshape(-1), 0, not a["reverse"], a["exclusive"])
     return {"X@GRAD": out.reshape(call.ins["X"].shape)}
 
 

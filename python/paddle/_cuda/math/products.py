@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from ..call import Call, Declined
 
 
@@ -14,11 +16,18 @@ def _cumsum(call: Call) -> dict:
     shape, axis = x.shape, a["axis"]
     if a["flatten"]:
         x, shape, axis = x.reshape(-1), (x.size,), 0
-    x = call.xp.flip(x, axis) if a["reverse"] else x
-    out = call.xp.cumsum(x, axis=axis, dtype=x.dtype)
-    if a["exclusive"]:
-        out = out - x
-    return {"Out": (call.xp.flip(out, axis) if a["reverse"] else out).reshape(shape)}
+    return {"Out": running_sums(call, x, axis % x.ndim, a["reverse"], a["exclusive"]).reshape(shape)}
+
+
+def running_sums(call: Call, x, axis: int, reverse: bool, exclusive: bool):
+    """The sums up to each element, without it if `exclusive`; from the other end if `reverse`."""
+    xp = call.xp
+    x = xp.flip(x, axis) if reverse else x
+    if exclusive:
+        zero = xp.zeros((*x.shape[:axis], 1, *x.shape[axis + 1 :]), x.dtype)
+        x = xp.concatenate([zero, x[(*(slice(None),) * axis, slice(0, -1))]], axis)
+    out = xp.cumsum(x, axis=axis, dtype=x.dtype)
+    return xp.flip(out, axis) if reverse else out
 
 
 def _extreme(name: str) -> Callable[[Call], dict]:
@@ -61,6 +70,7 @@ def _logsumexp(call: Call) -> dict:
         raise Declined
     axes = _axes(call, x.ndim, "axis")
     most = x.max(axis=axes, keepdims=True)
+    most = call.xp.where(abs(most) == np.inf, x.dtype.type(0), most)  # the result is infinite, too
     out = call.xp.log(call.xp.exp(x - most).sum(axis=axes, keepdims=True)) + most
     return {"Out": out.reshape(call.shape("Out"))}
 
