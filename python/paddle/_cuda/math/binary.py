@@ -18,9 +18,9 @@ struct Plus { template <typename A> static __device__ __forceinline__ A of(A x, 
 struct Minus { template <typename A> static __device__ __forceinline__ A of(A x, A y) { return x - y; } };
 struct Times { template <typename A> static __device__ __forceinline__ A of(A x, A y) { return x * y; } };
 struct Over { template <typename A> static __device__ __forceinline__ A of(A x, A y) { return x / y; } };
-// The first operand if they are equal or one is NaN.
-struct Larger { template <typename A> static __device__ __forceinline__ A of(A x, A y) { return y > x ? y : x; } };
-struct Smaller { template <typename A> static __device__ __forceinline__ A of(A x, A y) { return y < x ? y : x; } };
+// The second operand if they are equal or one is NaN.
+struct Larger { template <typename A> static __device__ __forceinline__ A of(A x, A y) { return x > y ? x : y; } };
+struct Smaller { template <typename A> static __device__ __forceinline__ A of(A x, A y) { return x < y ? x : y; } };
 // Negative sums are 0.
 struct RectifiedPlus {
     template <typename A> static __device__ __forceinline__ A of(A x, A y) { return x + y < A(0) ? A(0) : x + y; }

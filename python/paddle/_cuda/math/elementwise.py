@@ -66,11 +66,11 @@ def _logical(name: str):
 
 
 def larger(first: bool):
-    """The larger or smaller element; the first operand if they are equal or one is NaN, as on the CPU."""
+    """The larger or smaller element; the second operand if they are equal or one is NaN, as on the CPU."""
 
     def launch(call: Call) -> dict:
         x, y = _operands(call)
-        return {"Out": call.xp.where((y > x) if first else (y < x), y, x)}
+        return {"Out": call.xp.where((x > y) if first else (x < y), x, y)}
 
     return launch
 

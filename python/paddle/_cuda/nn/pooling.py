@@ -64,13 +64,16 @@ struct Place {
     }
 };
 
-// What a pool makes of the elements of a window, in their order. `count`: the size of the window.
-template <typename A> struct Most {
+// What a pool makes of the elements of a window, in their order. `count`: the size of the window. As in 2.0.2 NaN
+// replaces the maximum so far and is replaced by the next element (Most), or is ignored (MostPlace).
+template <typename A, bool Ignores> struct Maximum {
     A most = A(-3.402823466e+38);
     int place = -1;  // of the first element that is the maximum
     __device__ __forceinline__ void add(A value, int at) {
-        if (most < value || place < 0 && most == value) {
+        if (Ignores ? most < value : !(most >= value)) {
             most = value;
+            place = value == value ? at : -1;
+        } else if (place < 0 && most == value) {
             place = at;
         }
     }
@@ -79,6 +82,8 @@ template <typename A> struct Most {
         if (at) at[to] = place;
     }
 };
+template <typename A> struct Most : Maximum<A, false> {};
+template <typename A> struct MostPlace : Maximum<A, true> {};
 template <typename A> struct Mean {
     A sum = A(0);
     __device__ __forceinline__ void add(A value, int) { sum += value; }
@@ -224,7 +229,9 @@ template <typename T> __global__ void max_pool_grad(const T* x, const T* d, T* d
 UNIT = Unit(
     "pooling",
     SOURCE,
-    instances("pool", FLOATS, ("Most", "Mean")) + instances("pool_grad", FLOATS) + instances("max_pool_grad", FLOATS),
+    instances("pool", FLOATS, ("Most", "MostPlace", "Mean"))
+    + instances("pool_grad", FLOATS)
+    + instances("max_pool_grad", FLOATS),
 )
 _BLOCK = 256
 # Blocks that keep a device busy; more planes are visited by a thread one after the other.
@@ -293,8 +300,8 @@ class Pool:
         self._launch(f"pool<{ctype(x, FLOATS)}, {op}>", planes, self.out, *given)
         return out, at
 
-    def maxima(self, x, positions: bool = False):
-        return self._pooled(x, "Most", positions)
+    def maxima(self, x, positions: bool = False, kind: str = "Most"):
+        return self._pooled(x, kind, positions)
 
     def averages(self, x):
         size = math.prod(self.size)
@@ -368,7 +375,7 @@ def _pool_grad(call: Call) -> dict:
 
 def _indexed(call: Call) -> dict:
     (x,) = _floats(call, "X")
-    out, at = Pool(call, x.shape, call.shape("Out")).maxima(x, True)
+    out, at = Pool(call, x.shape, call.shape("Out")).maxima(x, True, "MostPlace")
     kind = call.dtype("Mask")
     return {"Out": out, "Mask": at if at.dtype.name == kind else at.astype(kind)}
 

@@ -107,7 +107,7 @@ def _clip(call: Call) -> dict:
         return {"Out": x.copy()}
     most = float(np.float32(a["max_norm"]))
     norm = xp.sqrt((x.astype("float64") ** 2).sum())
-    clips = (xp.trunc(_scalar(call, "current_step")) >= begin) & (norm > most)
+    clips = (xp.trunc(_scalar(call, "current_step")) >= begin) & ~(norm <= most)
     return {"Out": x * xp.where(clips, most / xp.maximum(norm, 1e-300), 1.0).astype(x.dtype)}
 
 
