@@ -9,6 +9,7 @@ from collections.abc import Callable
 from .. import ids
 from ..call import Call, Declined
 from ..math.gemm import product
+from .resize import cell
 
 # Smooths the distance along the grid's depth, which makes it differentiable.
 SOFT = 1e-8
@@ -43,8 +44,8 @@ class _Slice:
             flat = xp.maximum(1 - abs(cx + 0.5 - x), 0) * xp.maximum(1 - abs(cy + 0.5 - y), 0)
             off = cz + 0.5 - z
             soft = xp.sqrt(off * off + SOFT)
-            at = xp.clip(cz, 0, self.depth - 1) * self.rows + xp.clip(cy, 0, self.rows - 1)
-            at = (at * self.columns + xp.clip(cx, 0, self.columns - 1)).astype("int64") + image
+            at = cell(xp, cz, self.depth) * self.rows + cell(xp, cy, self.rows)
+            at = at * self.columns + cell(xp, cx, self.columns) + image
             slope = xp.where(soft > 1, 0.0, self.depth * off / soft)
             weight, by_guide = flat * xp.maximum(1 - soft, 0), flat * slope
             yield at, weight.astype(self.x.dtype)[..., None], by_guide.astype(self.x.dtype)[..., None]

@@ -1,5 +1,5 @@
-"""Interpolation along one to three axes: a matrix of weights per axis, applied axis by axis; the gradient applies the
-transposed matrices. affine_grid and grid_sampler, whose gradient adds in a fixed order."""
+"""Interpolation along one to three axes: weighted sums of gathered elements, axis by axis, whose gradient applies
+matrices of the weights. affine_grid and grid_sampler, whose gradient adds in a fixed order."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ..call import Call, Declined
 from ..math.gemm import product
 
 
-def _matrix(xp, size: int, out: int, ratio: float, align: bool, mode: int, method: str):
-    """[out, in] weights in float64, by the functions `xp`; positions are float32 and float64 as in 2.0.2."""
-    rows, columns = xp.arange(out), xp.arange(size)
+def _taps(xp, size: int, out: int, ratio: float, align: bool, mode: int, method: str) -> list[tuple]:
+    """The elements that each of `out` results reads, by the functions `xp`: (positions, weights in float64; None: 1).
+    Positions are computed in float32 and float64 as in 2.0.2."""
+    rows = xp.arange(out)
     plain = rows.astype("float32") * np.float32(ratio)
     centred = (rows + 0.5) * float(np.float32(ratio)) - 0.5
 
-    def weights(at, values):
-        """The values at the positions `at` of the rows."""
-        return xp.where(xp.clip(at, 0, size - 1).reshape(-1, 1) == columns, values.reshape(-1, 1), np.float64(0))
+    def within(at):
+        return xp.clip(at, 0, size - 1)
 
     if method == "nearest":
         at = plain.astype("float64") + (0.5 if align else 0.0)
-        return weights(at.astype("int64"), at * 0 + 1)
+        return [(within(at.astype("int64")), None)]
     if method == "bicubic":
         at = plain.astype("float64") if align else centred
         low = xp.floor(at).astype("int64")
@@ -36,14 +36,24 @@ def _matrix(xp, size: int, out: int, ratio: float, align: bool, mode: int, metho
         def far(x):
             return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
 
-        parts = ((-1, far(t + 1)), (0, near(t)), (1, near(1 - t)), (2, far(2 - t)))
-        first, *others = (weights(low + shift, w) for shift, w in parts)
-        return sum(others, first)
+        weights = ((-1, far(t + 1)), (0, near(t)), (1, near(1 - t)), (2, far(2 - t)))
+        return [(within(low + shift), weight) for shift, weight in weights]
     half = mode == 0 and not align
     place = xp.maximum(centred.astype("float32"), np.float32(0)) if half else plain
-    low = xp.clip((centred if half else plain).astype("int64"), 0, size - 1)
+    low = within((centred if half else plain).astype("int64"))
     part = (place - low.astype("float32")).astype("float64")
-    return weights(low, 1 - part) + weights(low + 1, part)
+    return [(low, 1 - part), (within(low + 1), part)]
+
+
+def _matrix(xp, size: int, out: int, *how):
+    """The weights as a matrix [out, in] in float64."""
+    columns = xp.arange(size)
+    one = np.float64(1)
+    parts = [
+        xp.where(at.reshape(-1, 1) == columns, one if weight is None else weight.reshape(-1, 1), np.float64(0))
+        for at, weight in _taps(xp, size, out, *how)
+    ]
+    return sum(parts[1:], parts[0])
 
 
 class _Resize:
@@ -74,12 +84,38 @@ class _Resize:
                 ratio = float(np.float32(n) / np.float32(m))
             self.parts.append((axis, n, m, ratio, bool(a["align_corners"]), a["align_mode"], method))
 
-    def apply(self, x, back: bool):
-        for part in self.parts:
-            w = _device(self.call, part[1:], x.dtype)
-            moved = self.xp.moveaxis(x, part[0], -1)
-            x = self.xp.moveaxis(product(self.call, moved, w if back else w.T), -1, part[0])
+    def forward(self, x):
+        """Elements are gathered, so that each result is made of those that it reads: others may be infinite."""
+        for axis, *how in self.parts:
+            total = None
+            for at, weight in _taps_on_device(self.call, tuple(how), x.dtype):
+                read = self.xp.take(x, at, axis=axis)
+                if weight is not None:
+                    read = read * weight.reshape(-1, *(1,) * (x.ndim - axis - 1))
+                total = read if total is None else total + read
+            x = total
         return x
+
+    def backward(self, d):
+        for axis, *how in self.parts:
+            moved = self.xp.moveaxis(d, axis, -1)
+            d = self.xp.moveaxis(product(self.call, moved, _device(self.call, tuple(how), d.dtype)), -1, axis)
+        return d
+
+
+def _taps_on_device(call: Call, key: tuple, dtype) -> list[tuple]:
+    """The positions and weights on the device: made by launches, or uploaded once."""
+    if call.launched is not None:
+        return [(at, None if weight is None else weight.astype(dtype)) for at, weight in _taps(call.xp, *key)]
+
+    def make() -> tuple:
+        return tuple(v for at, weight in _taps(np, *key) for v in (at, np.ones(1) if weight is None else weight))
+
+    found = [device for _, device in maps.on_device(call, ("taps", *key), make)]
+    return [
+        (at, None if key[-1] == "nearest" else weight.astype(dtype))
+        for at, weight in zip(found[::2], found[1::2], strict=True)
+    ]
 
 
 def _device(call: Call, key: tuple, dtype):
@@ -97,7 +133,7 @@ def _resize(call: Call) -> dict:
         raise Declined
     if shape == x.shape:
         return {"Out": x.copy()}
-    return {"Out": _Resize(call, x.shape, shape).apply(x, False)}
+    return {"Out": _Resize(call, x.shape, shape).forward(x)}
 
 
 def _resize_grad(call: Call) -> dict:
@@ -106,7 +142,7 @@ def _resize_grad(call: Call) -> dict:
         raise Declined
     if shape == d.shape:
         return {"X@GRAD": d.copy()}
-    return {"X@GRAD": _Resize(call, shape, d.shape).apply(d, True)}
+    return {"X@GRAD": _Resize(call, shape, d.shape).backward(d)}
 
 
 def _base(call: Call, shape, dtype):
@@ -149,6 +185,11 @@ def _affine_grid_grad(call: Call) -> dict:
     return {"Theta@GRAD": product(call, d.reshape(-1, h * w, 2).swapaxes(1, 2), base.reshape(1, h * w, 3))}
 
 
+def cell(xp, place, size: int):
+    """The number of the cell at a place, the nearest one of `size`; 0 for NaN, which has no conversion to integers."""
+    return xp.clip(xp.where(place == place, place, place.dtype.type(0)), 0, size - 1).astype("int64")
+
+
 class _Grid:
     """Sampling positions, with their derivatives by the grid, and the pixels that they read."""
 
@@ -188,8 +229,7 @@ class _Grid:
     def pixel(self, row, column):
         """The flat position of a pixel of each sample, and 1 where it is in the image."""
         inside = (row >= 0) & (row < self.h) & (column >= 0) & (column < self.w)
-        r = self.xp.clip(row, 0, self.h - 1).astype("int64")
-        c = self.xp.clip(column, 0, self.w - 1).astype("int64")
+        r, c = cell(self.xp, row, self.h), cell(self.xp, column, self.w)
         return (self.images * self.h + r) * self.w + c, inside.astype(self.x.dtype)[..., None]
 
     def corners(self):
