@@ -157,7 +157,8 @@ _ROWS = {op["type"]: op for op in _core.op_table()}
 def _empty(call: Call, is_gradient: bool) -> dict | None:
     """The results where none has elements, and the zeros that are the gradients of empty outputs; None otherwise."""
     wanted = [slot for slot, is_wanted in call.wanted.items() if is_wanted]
-    if not wanted or any(slot not in call._rule or -1 in call._rule[slot][0] for slot in wanted):
+    lists = {s["name"] for s in _ROWS[call.op]["outputs"] if s["duplicable"]}
+    if not wanted or any(slot in lists or slot not in call._rule or -1 in call._rule[slot][0] for slot in wanted):
         return None
     if all(0 in call._rule[slot][0] for slot in wanted):
         return {slot: call.out(slot) for slot in wanted if slot not in call._old}
@@ -174,17 +175,25 @@ def _shape_and_dtype(call: Call, slot: str) -> tuple:
     return shape, NUMPY_NAMES.get(dtype, dtype)
 
 
+def _lacks_elements(call: Call) -> bool:
+    """Whether an operand has no elements."""
+    given = (v for value in call.ins.values() for v in (value if isinstance(value, list) else [value]))
+    return any(v is not None and (v.value if isinstance(v, Rows) else v).size == 0 for v in given)
+
+
 def _with_empties(op: str, launch: Callable[[Call], dict]) -> Callable[[Call], dict]:
-    """A launcher that also takes operands without elements, which `launch` may decline."""
+    """A launcher that also takes operands without elements, which `launch` may decline or be unable to reshape."""
     is_gradient = _ROWS[op]["is_gradient"]
 
     def run(call: Call) -> dict:
         try:
             return launch(call)
-        except Declined:
+        except (Declined, ValueError, ZeroDivisionError) as e:
+            if not isinstance(e, Declined) and not _lacks_elements(call):
+                raise
             made = _empty(call, is_gradient)
             if made is None:
-                raise
+                raise Declined from e
             call.launched = None  # zeros are no launch: no recipe
             return made
 
