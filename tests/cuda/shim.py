@@ -240,6 +240,10 @@ class ShimMachine(HostMachine):
 
         def run(grid, block, args) -> None:
             self.started.append(kernel)
+            across, *others = grid
+            assert 0 < across < 1 << 31, f"{kernel}: {across} blocks along x"
+            assert all(0 < n <= 65535 for n in others), f"{kernel}: {others} blocks along y and z, of which 65535 fit"
+            assert 0 < block[0] <= 1024, f"{kernel}: {block[0]} threads"
             values = (ctypes.c_void_p * len(args))()
             held = []
             for i, a in enumerate(args):

@@ -1,11 +1,14 @@
 """Batch normalizations whose channels are reduced by many blocks, and 16-bit images with float32 parameters; calls are
 replayed."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import paddle
 import pytest
 from calls import real
 from paddle import _core, _cuda
+from paddle._cuda.nn.channels import Channels
 from shim import DriverMachine, through_python
 
 SHAPES = {
@@ -109,3 +112,20 @@ def test_bfloat16(runs):
     want = want / np.sqrt(wide.var((0, 2, 3), keepdims=True) + 1e-3)
     scale, bias = (p.numpy().reshape(1, 3, 1, 1) for p in params[:2])
     np.testing.assert_allclose(found, want * scale + bias, rtol=2e-2, atol=2e-2)
+
+
+def started(shape: tuple[int, ...], last: bool) -> list[tuple]:
+    """The grids that the reduction of an array's channels is started with; no kernel runs."""
+    grids: list[tuple] = []
+    call = SimpleNamespace(empty=lambda shape, dtype: None, launch=lambda unit, kernel, grid, *rest: grids.append(grid))
+    x = np.broadcast_to(np.float32(0), shape)
+    Channels(call, x, last)._parts("Moments", None, None, 0, None)
+    return grids
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_blocks_of_very_many_channels_fit(last):
+    """A grid has at most 65535 blocks along y."""
+    for shape in ((2, 3_000_000), (2, 1, 3_000_000) if last else (2, 70_000, 4)):
+        ((_, along),) = started(shape, last)
+        assert 1 <= along <= 65535

@@ -304,7 +304,8 @@ class Channels:
         # Without further axes channels are last, too.
         self.rows = self.inner == 1
         self.count = self.outer * self.inner
-        if max(self.count, self.outer * self.channels) >= 2**31:
+        # A step of channel_affine's loop over a plane is up to a quarter of it.
+        if max(self.count, self.outer * self.channels) >= 2**31 or self.inner > 2**30:
             raise Declined
         self.a = _WIDE[self.t]
         #: the data type of statistics and parameters
@@ -334,7 +335,8 @@ class Channels:
             parts = -(-self.outer // each)
             out = self.call.empty((numbers * self.channels * parts,), self.dtype)
             sizes = (self.outer, self.channels, 1, lanes, 1, each, 1)
-            self.call.launch(UNIT, kernel, (parts, across), _BLOCK, *given, out, *map(np.int32, sizes))
+            grid = (parts, min(across, 65535))
+            self.call.launch(UNIT, kernel, grid, _BLOCK, *given, out, *map(np.int32, sizes))
             return out, parts
         images = -(-self.outer // min(wanted, self.outer))
         along = -(-self.outer // images)
