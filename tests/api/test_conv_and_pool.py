@@ -197,3 +197,13 @@ def test_padding_modes(dims, mode):
     np.testing.assert_allclose(layer(paddle.to_tensor(x)).numpy(), want.numpy(), rtol=1e-5)
     with pytest.raises(TypeError):
         getattr(paddle.nn, f"Conv{dims}D")(2, 3, 3, padding=[1] * dims, padding_mode=mode)
+
+
+def test_an_image_without_elements_is_padding():
+    """The memory of the result held other numbers before."""
+    for filler in (7.5, -2.0):
+        held = [paddle.full([27 * 16], filler) for _ in range(20)]
+        del held
+        got = paddle.nn.functional.unfold(paddle.ones([1, 2, 2, 0]), [3, 3], 1, [3, 3, 3, 3])
+        assert got.shape == [1, 18, 24]
+        np.testing.assert_array_equal(got.numpy(), 0.0)

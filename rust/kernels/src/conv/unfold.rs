@@ -116,10 +116,13 @@ impl Unfold {
         });
     }
 
-    /// [`Unfold::unfold`] of every image.
+    /// [`Unfold::unfold`] of every image; images without elements have padding only.
     pub fn unfold_images<T: Float>(&self, x: &[T], matrices: &mut [T]) {
+        if self.in_len() == 0 {
+            return matrices.fill(T::ZERO);
+        }
         let each = (self.depth() * self.windows()).max(1);
-        for (x, matrix) in x.chunks_exact(self.in_len().max(1)).zip(matrices.chunks_exact_mut(each)) {
+        for (x, matrix) in x.chunks_exact(self.in_len()).zip(matrices.chunks_exact_mut(each)) {
             self.unfold(x, matrix);
         }
     }
@@ -135,7 +138,10 @@ impl Unfold {
     /// [`Unfold::unfold`] of every image, with its own number of windows along each axis; the matrices follow each
     /// other.
     pub fn unfold_sizes<T: Float>(&self, x: &[T], windows: &[(usize, usize)], mut matrices: &mut [T]) {
-        for (x, &out) in x.chunks_exact(self.in_len().max(1)).zip(windows) {
+        if self.in_len() == 0 {
+            return matrices.fill(T::ZERO);
+        }
+        for (x, &out) in x.chunks_exact(self.in_len()).zip(windows) {
             let u = Unfold { out, ..*self };
             let (matrix, rest) = matrices.split_at_mut(u.windows() * u.depth());
             u.unfold(x, matrix);
