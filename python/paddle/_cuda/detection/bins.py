@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..call import Call, Declined, ctype
+from ..maps import images_of
 from ..units import REALS, Unit, grid_of, instances
-from .rois import _images
 
 SOURCE = r"""
 // rows[roi][class][bin][H] and columns[roi][class][bin][W]; channel c of class c / alike reads the plane
@@ -59,6 +59,21 @@ template <typename T> __global__ void spread_bins(const T* d, const T* rows, con
 }
 """
 UNIT = Unit("bins", SOURCE, instances("sum_bins", REALS) + instances("spread_bins", REALS))
+
+
+def images_of_rois(call: Call, images: int, count: int, counts: str = "RoisNum", rois: str = "ROIs"):
+    """The image of each RoI, by numbers of RoIs, or by the LoD of the RoIs."""
+    xp, given = call.xp, call.ins.get(counts)
+    if given is None:
+        if images == 1:
+            return xp.zeros(count, "int64")
+        level = call.level(rois, last=True)
+        if len(level) != images + 1:
+            raise Declined
+        return images_of(call, level)
+    ends = xp.cumsum(given.astype("int64"))
+    at = xp.searchsorted(ends, xp.arange(count), side="right").astype("int64")
+    return xp.clip(at, 0, images - 1)
 
 
 @dataclass
@@ -122,7 +137,7 @@ def operands(call: Call, x_slot: str, rois_slot: str = "ROIs", counts: str = "Ro
     shape = tuple(x.shape)
     if rois.dtype.kind != "f" or 0 in shape or rois.size == 0:
         raise Declined
-    return shape, rois, _images(call, shape[0], rois.shape[0], counts, rois_slot)
+    return shape, rois, images_of_rois(call, shape[0], rois.shape[0], counts, rois_slot)
 
 
 def hats(xp, place, size: int, dtype):

@@ -1,5 +1,5 @@
-"""roi_align as products with the sampling weights of rows and columns, and roi_pool by a thread per bin. Images of RoIs
-come from RoisNum, or from the LoD of the RoIs."""
+"""roi_align as sums with the sampling weights of rows and columns, its gradient as products, and roi_pool by a thread
+per bin."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from .. import ids
 from ..call import Call, Declined, ctype
-from ..maps import images_of
 from ..math.gemm import product
 from ..units import REALS, Unit, grid_of, instances
+from .bins import Bins, images_of_rois
 
 SOURCE = r"""
 // weights[roi][bin][element] along one axis (k: 0 for columns, 1 for rows) and the samples of a bin.
@@ -85,21 +85,6 @@ UNIT = Unit("rois", SOURCE, instances("roi_weights", REALS) + instances("roi_max
 MOST = 1 << 26
 
 
-def _images(call: Call, images: int, count: int, counts: str = "RoisNum", rois: str = "ROIs"):
-    """The image of each RoI, by numbers of RoIs, or by the LoD of the RoIs."""
-    xp, given = call.xp, call.ins.get(counts)
-    if given is None:
-        if images == 1:
-            return xp.zeros(count, "int64")
-        level = call.level(rois, last=True)
-        if len(level) != images + 1:
-            raise Declined
-        return images_of(call, level)
-    ends = xp.cumsum(given.astype("int64"))
-    at = xp.searchsorted(ends, xp.arange(count), side="right").astype("int64")
-    return xp.clip(at, 0, images - 1)
-
-
 def _parts(count: int, each: int):
     step = max(1, MOST // max(1, each))
     return [slice(i, min(i + step, count)) for i in range(0, count, step)]
@@ -112,11 +97,10 @@ class _Align:
         self.count = rois.shape[0]
         if 0 in shape or self.count == 0:
             raise Declined
-        self.image = _images(call, self.n, self.count)
+        self.image = images_of_rois(call, self.n, self.count)
         self.rows, rows = self._weights(rois, a["pooled_height"], self.h, 1)
         self.columns, columns = self._weights(rois, a["pooled_width"], self.w, 0)
-        samples = rows * columns
-        self.share = self.xp.where(samples > 0, 1 / self.xp.maximum(samples, 1), samples * 0).reshape(-1, 1, 1, 1)
+        self.samples = rows * columns
 
     def _weights(self, rois, bins: int, size: int, k: int):
         """[rois, 1, bins, size], and the samples of a bin by RoI."""
@@ -128,23 +112,33 @@ class _Align:
         call.launch(UNIT, kernel, grid_of(self.count * bins), 256, rois, weights, samples, *numbers, *more)
         return weights, samples
 
+    def bins(self) -> Bins:
+        """Sums of the elements with weights: what no sample reads, an infinity perhaps, has no effect."""
+        tall, wide = self.rows.shape[2], self.columns.shape[2]
+        shape = (self.count, 1, tall, wide)
+        rows = self.xp.broadcast_to(self.rows[:, :, :, None], (*shape, self.h)).reshape(self.count, 1, -1, self.h)
+        columns = self.xp.broadcast_to(self.columns[:, :, None], (*shape, self.w)).reshape(self.count, 1, -1, self.w)
+        divisor = self.xp.broadcast_to(self.samples[:, None, None], (self.count, 1, tall * wide))
+        return Bins(self.call, (self.n, self.c, self.h, self.w), self.image, rows, columns, divisor, self.c)
+
+    def share(self):
+        """What a sample is of its bin."""
+        few = self.xp.maximum(self.samples, 1)
+        return self.xp.where(self.samples > 0, 1 / few, self.samples * 0).reshape(-1, 1, 1, 1)
+
 
 def _align(call: Call) -> dict:
     x, rois = call.floats("X", "ROIs")
-    r, xp, parts = _Align(call, x.shape, rois), call.xp, []
-    for part in _parts(r.count, r.c * r.h * r.w):
-        image = xp.take(x, r.image[part], axis=0)
-        out = product(call, product(call, r.rows[part], image), r.columns[part].swapaxes(-1, -2))
-        parts.append(out * r.share[part])
-    return {"Out": xp.concatenate(parts, 0)}
+    r = _Align(call, x.shape, rois)
+    return {"Out": r.bins().forward(x).reshape(r.count, r.c, r.rows.shape[2], r.columns.shape[2])}
 
 
 def _align_grad(call: Call) -> dict:
     (rois, d), shape = call.floats("ROIs", "Out@GRAD"), tuple(call.ins["X"].shape)
-    r, xp = _Align(call, shape, rois), call.xp
-    dx = xp.zeros(shape, d.dtype)
+    r, dx = _Align(call, shape, rois), call.xp.zeros(shape, d.dtype)
+    share = r.share()
     for part in _parts(r.count, r.c * r.h * r.w):
-        g = product(call, product(call, r.rows[part].swapaxes(-1, -2), d[part] * r.share[part]), r.columns[part])
+        g = product(call, product(call, r.rows[part].swapaxes(-1, -2), d[part] * share[part]), r.columns[part])
         ids.add_at(call, dx, r.image[part], g)
     return {"X@GRAD": dx}
 
@@ -154,7 +148,7 @@ def _max(call: Call) -> dict:
     if x.size == 0 or rois.shape[0] == 0:
         raise Declined
     a, count = call.attrs, rois.shape[0]
-    image = call.xp.ascontiguousarray(_images(call, x.shape[0], count))
+    image = call.xp.ascontiguousarray(images_of_rois(call, x.shape[0], count))
     shape = (count, x.shape[1], a["pooled_height"], a["pooled_width"])
     out, at = call.empty(shape, x.dtype), call.empty(shape, "int64")
     numbers = map(np.int64, (count, *x.shape[1:], *shape[2:]))
@@ -169,7 +163,7 @@ def _max_grad(call: Call) -> dict:
     if 0 in shape or d.size == 0 or d.dtype.kind != "f":
         raise Declined
     n, c, h, w = shape
-    planes = _images(call, n, d.shape[0]).reshape(-1, 1) * c + xp.arange(c)
+    planes = images_of_rois(call, n, d.shape[0]).reshape(-1, 1) * c + xp.arange(c)
     flat = planes.reshape(*planes.shape, 1, 1) * (h * w) + xp.maximum(at, 0)
     values = xp.where(at >= 0, d, d.dtype.type(0))
     return {"X@GRAD": ids.sum_at(call, n * c * h * w, flat.reshape(-1), values.reshape(-1)).reshape(shape)}
