@@ -61,9 +61,10 @@ pub struct Driver {
     start_graph: StartGraph,
     free_graph: FreeGraph,
     free_instance: FreeGraph,
-    /// Written by a thread that captures: others neither start nor free anything meanwhile.
-    capturing: RwLock<()>,
 }
+
+/// Written by a thread that captures: others neither start nor free anything meanwhile.
+static CAPTURING: RwLock<()> = RwLock::new(());
 
 /// One launch: a kernel with its grid, the threads of a block and the bytes of dynamic shared memory.
 pub struct Launched {
@@ -112,14 +113,13 @@ impl Driver {
                 start_graph: std::mem::transmute::<*mut c_void, StartGraph>(symbol(library, c"cuGraphLaunch")?),
                 free_graph: std::mem::transmute::<*mut c_void, FreeGraph>(symbol(library, c"cuGraphDestroy")?),
                 free_instance: std::mem::transmute::<*mut c_void, FreeGraph>(symbol(library, c"cuGraphExecDestroy")?),
-                capturing: RwLock::new(()),
             })
         }
     }
 
     /// Calls `f` with the device's context as the current one of this thread.
     pub fn within<T>(&self, f: impl FnOnce() -> Result<T>) -> Result<T> {
-        let _held = self.capturing.read_recursive();
+        let _held = CAPTURING.read_recursive();
         self.in_context(f)
     }
 
@@ -184,7 +184,7 @@ impl Driver {
 
     /// The executable graph of what `start` starts on the stream, which is not run.
     pub fn capture(&self, start: &mut dyn FnMut() -> Result<()>) -> Result<usize> {
-        let _alone = self.capturing.write();
+        let _alone = CAPTURING.write();
         self.in_context(|| {
             let (mut graph, mut instance) = (0, 0);
             // SAFETY: the stream is not the legacy one; a captured graph is instantiated and destroyed once.
@@ -287,8 +287,12 @@ impl Function {
 #[pyfunction]
 pub fn call_library(py: Python<'_>, name: String, address: usize, args: Vec<u64>) -> PyResult<()> {
     let function = Function { name, address };
-    // SAFETY: launchers pass the arguments of the function's prototype.
-    py.detach(|| unsafe { function.call(&args) }).or_raise()
+    py.detach(|| {
+        let _held = CAPTURING.read_recursive();
+        // SAFETY: launchers pass the arguments of the function's prototype.
+        unsafe { function.call(&args) }
+    })
+    .or_raise()
 }
 
 fn check(function: &str, code: Code) -> Result<()> {
