@@ -135,6 +135,42 @@ def data_parallel() -> None:
     assert weight.place == PLACE
     np.testing.assert_allclose(weight.numpy(), start - 0.1 * mean, rtol=1e-6)
     unused_on_a_rank()
+    during_backward()
+
+
+def during_backward() -> None:
+    """Buckets are summed while backward computes the gradients of earlier layers, and a failed backward leaves none."""
+    net = paddle.nn.Sequential(paddle.nn.Linear(3, 4), paddle.nn.Tanh(), paddle.nn.Linear(4, 2))
+    model = paddle.DataParallel(net, comm_buffer_size=1e-6, last_comm_buffer_size=1e-6)
+    first, started, fails = model.parameters()[0], [], []
+
+    def seen(grad: Any) -> None:
+        started.append(fake_nccl.calls.count("allReduce"))
+        if fails:
+            raise ValueError("stops")
+
+    first.register_hook(seen)
+    x = on_device(np.full((5, 3), RANK + 0.5, "float32"))
+    with model.no_sync():
+        model(x).mean().backward()
+    own = [p.grad.copy() for p in model.parameters()]
+    model.clear_gradients()
+    for _ in range(2):
+        called("allReduce", lambda: model(x).mean().backward())
+        found = [p.grad.copy() for p in model.parameters()]
+        for grad, mine in zip(found, own, strict=True):
+            parts: list = []
+            dist.all_gather(parts, on_device(mine))
+            np.testing.assert_allclose(grad, np.mean([p.numpy() for p in parts], 0), rtol=1e-5, atol=1e-6)
+        model.clear_gradients()
+        assert not FAKE or started[-1] >= 2, started
+        fails.append(1)
+        try:
+            model(x).mean().backward()
+        except ValueError:
+            fails.clear()
+        assert not fails
+        model.clear_gradients()
 
 
 def unused_on_a_rank() -> None:

@@ -14,7 +14,7 @@ import pytest
 from fake_cupy import Cupy
 from paddle import _core, _cuda
 from paddle._cuda.comm import rings
-from paddle._dispatch.device_step import sum_all
+from paddle._dispatch.device_step import join_sums, start_sum
 from test_route import optimizer_run
 
 
@@ -170,18 +170,19 @@ def one_rank() -> None:
 
 
 def buckets_of_one_rank() -> None:
-    """Each list of tensors is packed and summed by one collective."""
+    """Each bucket is packed and summed by one collective."""
     rng = np.random.default_rng(2)
     arrays = [rng.normal(size=shape).astype("float32") for shape in ((3, 4), (5,), (200, 100), (1,))]
     rings.use(lambda ring: OneRank(), 0)
     paddle.set_device("gpu")
     try:
         a, b, c, d = (paddle.to_tensor(x, place=paddle.CUDAPlace(0)) for x in arrays)
-        (e, f, g), (h,) = sum_all([[a, b, c], [d]], 0)
-        for got, want in zip((e, f, g, h), arrays, strict=True):
+        sums = [*start_sum([a, b, c], 0), *start_sum([d], 0)]
+        join_sums(sums)
+        for got, want in zip(sums, arrays, strict=True):
             assert _core.device_of(got) == 0
             np.testing.assert_array_equal(got.numpy(), want)
-        assert sum_all([[a, paddle.to_tensor(np.ones(2), place=paddle.CUDAPlace(0))]], 0) is None  # two data types
+        assert start_sum([a, paddle.to_tensor(np.ones(2), place=paddle.CUDAPlace(0))], 0) is None  # two data types
     finally:
         paddle.set_device("cpu")
         rings.use(None)

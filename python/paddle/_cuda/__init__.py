@@ -19,13 +19,14 @@ __all__ = [
     "clip_all",
     "device_count",
     "forget_recipes",
+    "join_sums",
     "memory",
     "reason",
     "release_memory",
     "require",
     "runtime",
+    "start_sum",
     "step_all",
-    "sum_all",
     "units",
     "use",
 ]
@@ -154,9 +155,14 @@ def clip_all(table: tuple, most: float, out: int) -> None:
     multi.clip(runtime().machine, table, most, out)  # type: ignore[union-attr]
 
 
-def sum_all(ring: int, tables: list) -> None:
-    """See buckets.sum_all."""
-    buckets.sum_all(runtime().machine, ring, tables)  # type: ignore[union-attr]
+def start_sum(ring: int, table: tuple, flat: int) -> None:
+    """See buckets.start."""
+    buckets.start(runtime().machine, ring, table, flat)  # type: ignore[union-attr]
+
+
+def join_sums(device: int) -> None:
+    """See buckets.join."""
+    buckets.join(runtime().machine, device)  # type: ignore[union-attr]
 
 
 def without_launcher() -> list[str]:

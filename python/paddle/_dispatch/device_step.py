@@ -3,6 +3,7 @@ norm, one collective for a bucket of gradients."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import paddle._core as core
@@ -73,17 +74,22 @@ def update_all(op: str, pairs: list, rates: list, states: list[dict], attrs: dic
     return True
 
 
-def sum_all(lists: list[list[Any]], ring: int) -> list[list[Any]] | None:
-    """The sums of lists of Tensors over the ranks of a ring that NCCL serves, each list by one collective; None unless
-    the Tensors of a list are dense, of float32 or float64, on the current device."""
-    packings = []
-    for tensors in lists:
-        packing = _packing(tensors, 1)
-        if packing is None:
-            return None
-        packings.append(packing)
-    _cuda().sum_all(ring, [(table, core.device_address(whole)) for table, whole in packings])
-    return [_parts(whole, tensors) for (_, whole), tensors in zip(packings, lists, strict=True)]
+def start_sum(tensors: list[Any], ring: int) -> list[Any] | None:
+    """Starts the sums of Tensors over the ranks of a ring that NCCL serves, as one collective on a stream of its own;
+    None (nothing is done) unless all are dense, of one of float32 and float64, on the current device. The sums are
+    complete for what follows `join_sums`."""
+    packing = _packing(tensors, 1)
+    if packing is None:
+        return None
+    table, whole = packing
+    _cuda().start_sum(ring, table, core.device_address(whole))
+    return _parts(whole, tensors)
+
+
+def join_sums(sums: Iterable[Any]) -> None:
+    """Orders what follows on the devices' streams after the sums that were started."""
+    for device in {core.device_of(total) for total in sums}:
+        _cuda().join_sums(device)
 
 
 def clip_all(grads: list, most: float) -> list | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import paddle._core as _core
 from paddle.nn.layer.layer_support import _takes_stat_dict
 from paddle.nn.layer.layers import Layer
+from paddle.nn.layer.sync_batch_norm import SyncBatchNorm
 
 from . import nccl, on_device
 from .collective import _group, broadcast
@@ -105,8 +106,16 @@ class DataParallel(Layer):
         names = [p.name for p in parameters]
         there = nccl.serves(group._number) and all(on_device.is_on_device(p) for p in parameters)
         how = names, sparse, group, limits, self._find_unused_parameters
-        average = on_device.averages(parameters, group, self.comm_buffer_size) if there else None
+        average = on_device.Averages(parameters, group) if there else None
         self._reducer = _core.dist.Reducer(parameters, *how, average)
+        if (
+            there
+            and self._find_unused_parameters
+            and any(isinstance(layer, SyncBatchNorm) for layer in self.sublayers())
+        ):
+            # Ranks that leave out parameters complete buckets at other times; the ring needs one order of all
+            # collectives, those of SyncBatchNorm in backward among them.
+            self._reducer.overlap = False
 
     def forward(self, *inputs, **kwargs):
         """The result of the model."""

@@ -5,11 +5,10 @@ Over a ring that uses NCCL (`nccl.py`) they run on the device, over others on th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from paddle import _ops
-from paddle._dispatch.device_step import sum_all
+from paddle._dispatch.device_step import join_sums, start_sum
 
 __all__: list[str] = []
 
@@ -75,51 +74,42 @@ def recv(tensor: Any, src: int, group: Any, sync_op: bool) -> Ended | None:
     return None if sync_op else Ended()
 
 
-def averages(parameters: list[Any], group: Any, limit: int) -> Callable[[list[tuple[int, Any]]], list[Any]]:
-    """The function that a Reducer calls for parameters on a device: it averages their gradients over a group that NCCL
-    serves.
+class Averages:
+    """Averages the gradients of parameters on a device, for a Reducer, over a group that NCCL serves.
 
-    A gradient that is None (another rank has one) counts as zeros. `limit`: the bytes of a bucket.
+    A bucket is packed and summed on a stream of its own, while backward computes the next one.
     """
 
-    def average(grads: list[tuple[int, Any]]) -> list[Any]:
-        found = []
-        for number, given in grads:
-            parameter = parameters[number]
+    def __init__(self, parameters: list[Any], group: Any) -> None:
+        self._parameters, self._group = parameters, group
+        # Parameters by number, with sums (complete once the streams are joined) or averages.
+        self._sums: list[tuple[int, Any]] = []
+        self._averages: list[tuple[int, Any]] = []
+
+    def start(self, bucket: list[tuple[int, Any]]) -> None:
+        """Starts the sums of parameters' gradients; None counts as zeros. All ranks start the same buckets."""
+        numbers, grads = [number for number, _ in bucket], []
+        for number, given in bucket:
+            parameter = self._parameters[number]
             grad = _ops.fill_any_like(parameter.detach(), value=0.0) if given is None else given
-            if not is_on_device(grad):
-                grad = grad.cuda(parameter.place.gpu_device_id())
-            found.append(grad)
-        together = _bucketed(found, group, limit)
-        if together is not None:
-            return together
-        for grad in found:
-            combined("allreduce", grad, _AVG, group, True)
+            grads.append(grad if is_on_device(grad) else grad.cuda(parameter.place.gpu_device_id()))
+        sums = start_sum(grads, self._group._number)
+        if sums is not None:
+            self._sums += zip(numbers, sums, strict=True)
+            return
+        for number, grad in zip(numbers, grads, strict=True):
+            combined("allreduce", grad, _AVG, self._group, True)
+            self._averages.append((number, grad))
+
+    def finish(self) -> list[tuple[int, Any]]:
+        """The averages of all that was started, in the order of the device's stream."""
+        share = 1.0 / self._group.nranks
+        join_sums(total for _, total in self._sums)
+        found = [*self._averages, *((number, _ops.scale(total, scale=share)) for number, total in self._sums)]
+        self._sums, self._averages = [], []
         return found
 
-    return average
-
-
-def _bucketed(grads: list[Any], group: Any, limit: int) -> list[Any] | None:
-    """The averages of gradients, packed into buckets of one data type that NCCL sums on a stream of their own; None if
-    that is not possible. All ranks have the same gradients, and so the same buckets."""
-    if not grads:
-        return None
-    buckets: list[list[int]] = []
-    sizes: dict[Any, tuple[int, int]] = {}  # data type -> bucket, its bytes
-    for i, grad in enumerate(grads):
-        nbytes = int(grad.size) * (8 if grad._dtype_name == "float64" else 4)
-        bucket, held = sizes.get(grad.dtype, (-1, 0))
-        if bucket < 0 or held + nbytes > limit:
-            bucket, held = len(buckets), 0
-            buckets.append([])
-        buckets[bucket].append(i)
-        sizes[grad.dtype] = (bucket, held + nbytes)
-    summed = sum_all([[grads[i] for i in indices] for indices in buckets], group._number)
-    if summed is None:
-        return None
-    found: list[Any] = [None] * len(grads)
-    for indices, sums in zip(buckets, summed, strict=True):
-        for i, total in zip(indices, sums, strict=True):
-            found[i] = _ops.scale(total, scale=1.0 / group.nranks)
-    return found
+    def abort(self) -> None:
+        """Forgets what was started."""
+        join_sums(total for _, total in self._sums)
+        self._sums, self._averages = [], []

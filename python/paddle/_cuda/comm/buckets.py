@@ -1,5 +1,5 @@
-"""Sums of many tensors over the ranks of a ring: tensors are packed into buckets, which NCCL sums on a stream of their
-own while the next one is packed."""
+"""Sums of many tensors over the ranks of a ring: they are packed into a bucket, which NCCL sums on a stream of its own
+while others are computed and packed."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from ..optim.multi import launcher
 from . import rings
 
 
-def sum_all(machine: Any, ring: int, buckets: list[tuple[tuple, int]]) -> None:
-    """Sums each bucket over the ranks of an NCCL ring: (table of its tensors, address of its flat memory). All ranks
-    call it with tensors of the same sizes; later operations on the device's stream follow the sums."""
-    device = buckets[0][0][0]
+def start(machine: Any, ring: int, table: tuple, flat: int) -> None:
+    """Starts the sum of a bucket over the ranks of an NCCL ring: the table of its tensors, the address of its flat
+    memory. All ranks call it with tensors of the same sizes. The memory must stay until `join`."""
+    device, dtype, addresses, sizes = table
     with machine.on(device):
-        found = rings.ring_of(machine, ring)
-        aside = machine.aside()
-        for (_, dtype, addresses, sizes), flat in buckets:
-            own = launcher(machine, device, dtype, sizes)
-            own.run("pack", own.packed, [*addresses, flat])
-            aside.follow()
-            kind = getattr(found.nccl, rings.NUMBERS[dtype])
-            found.comm.allReduce(flat, flat, sum(sizes), kind, found.nccl.NCCL_SUM, aside.stream)
-        aside.join()
+        found, aside = rings.ring_of(machine, ring), machine.aside()
+        own = launcher(machine, device, dtype, sizes)
+        own.run("pack", own.packed, [*addresses, flat])
+        aside.follow()
+        kind = getattr(found.nccl, rings.NUMBERS[dtype])
+        found.comm.allReduce(flat, flat, sum(sizes), kind, found.nccl.NCCL_SUM, aside.stream)
+
+
+def join(machine: Any, device: int) -> None:
+    """Later operations on the device's stream follow the sums that were started."""
+    with machine.on(device):
+        machine.aside().join()

@@ -8,6 +8,8 @@
 //! A bucket's gradients are contiguous (`BucketMemory`). The gradient operator that computes a parameter's only
 //! gradient writes into the bucket; other gradients are copied. Where the ranks share memory the bucket is visible to
 //! all of them.
+//!
+//! Gradients on a device have no such memory: an [`Average`] starts the buckets there, all of them during backward.
 
 pub use super::bucket::Param;
 use super::bucket::{wire, Bucket, Slot};
@@ -27,9 +29,15 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
-/// Averages gradients over the ranks where they are: parameters by number with their gradients, which it returns.
-/// `None` is a gradient that only other ranks have.
-pub type Average = Box<dyn Fn(Vec<(usize, Option<Value>)>) -> Result<Vec<Value>> + Send + Sync>;
+/// Averages gradients over the ranks where they are.
+pub trait Average: Send + Sync {
+    /// Starts the average of a bucket: parameters by number with their gradients. `None` counts as zeros.
+    fn start(&self, bucket: Vec<(usize, Option<Value>)>) -> Result<()>;
+    /// The averages of all buckets that were started, by parameter.
+    fn finish(&self) -> Result<Vec<(usize, Value)>>;
+    /// Ends the buckets of a backward that failed.
+    fn abort(&self);
+}
 
 pub struct Reducer {
     params: Vec<Param>,
@@ -44,8 +52,8 @@ pub struct Reducer {
     seen: Mutex<Vec<Arc<BucketMemory>>>,
     /// Parameters without a gradient in a backward count as zeros; otherwise they are an error.
     find_unused: bool,
-    /// Replaces the buckets: called once backward is over.
-    average: Option<Average>,
+    /// Replaces the memory of the buckets and the all_reduce.
+    average: Option<Box<dyn Average>>,
     pub enabled: AtomicBool,
     /// Reduce while backward computes.
     pub overlap: AtomicBool,
@@ -74,11 +82,12 @@ impl Reducer {
         group: Arc<Group>,
         limits: [usize; 2],
         find_unused: bool,
-        average: Option<Average>,
+        average: Option<Box<dyn Average>>,
     ) -> Result<Arc<Reducer>> {
         let tracks: Vec<_> = params.iter().map(|p| p.var.track()).collect();
         let by_track = tracks.iter().enumerate().map(|(i, t)| (Arc::as_ptr(t) as usize, i)).collect();
-        let mut buckets = if average.is_some() { Vec::new() } else { assign(&params, limits)? };
+        let is_here = average.is_none();
+        let mut buckets = assign(&params, limits, if is_here { LARGE } else { usize::MAX })?;
         buckets.reverse();
         let mut home = vec![None; params.len()];
         for (b, bucket) in buckets.iter().enumerate() {
@@ -87,8 +96,9 @@ impl Reducer {
             }
         }
         let sparse = (0..params.len()).filter(|i| params[*i].sparse).collect();
-        let seen = Mutex::new(if buckets.is_empty() { Vec::new() } else { bucket_memories(&group, &buckets)? });
-        let (enabled, overlap) = (AtomicBool::new(true), AtomicBool::new(has_idle_core(&group)));
+        let has_memory = is_here && !buckets.is_empty();
+        let seen = Mutex::new(if has_memory { bucket_memories(&group, &buckets)? } else { Vec::new() });
+        let (enabled, overlap) = (AtomicBool::new(true), AtomicBool::new(!is_here || has_idle_core(&group)));
         let reducer = Arc::new(Reducer {
             params,
             tracks,
@@ -155,14 +165,14 @@ fn bucket_memories(group: &Group, buckets: &[Bucket]) -> Result<Vec<Arc<BucketMe
     }))
 }
 
-/// Assigns parameters, in order, to buckets of one type, filled up to the limits. As in 2.0.2 every type has its own
-/// open bucket.
-fn assign(params: &[Param], limits: [usize; 2]) -> Result<Vec<Bucket>> {
+/// Assigns parameters, in order, to buckets of one type, filled up to the limits; one of `large` bytes is a bucket of its
+/// own. As in 2.0.2 every type has its own open bucket.
+fn assign(params: &[Param], limits: [usize; 2], large: usize) -> Result<Vec<Bucket>> {
     let mut done: Vec<Bucket> = Vec::new();
     let mut open: Vec<(Bucket, usize, usize)> = Vec::new();
     for (i, p) in params.iter().enumerate().filter(|(_, p)| !p.sparse) {
         let t = p.var.tensor()?;
-        if t.nbytes() >= LARGE {
+        if t.nbytes() >= large {
             let slots = vec![Slot { param: i, from: 0, len: t.numel() }];
             done.push(Bucket { dtype: t.dtype(), slots, len: t.numel() });
             continue;
@@ -200,10 +210,12 @@ pub struct Pass {
     filling: Vec<Filling>,
     /// The bucket that starts next.
     next: usize,
+    is_done: bool,
 }
 
 struct Filling {
-    memory: Arc<BucketMemory>,
+    /// None on a device.
+    memory: Option<Arc<BucketMemory>>,
     /// The gradients that are complete, in their positions.
     grads: Vec<Option<Tensor>>,
     missing: usize,
@@ -227,14 +239,16 @@ pub fn begin(request: &Request) -> Result<Vec<Pass>> {
         for (i, b) in reducer.buckets.iter().enumerate() {
             // Gradients of the last backward that are still referenced keep their bytes.
             let memory = match seen.get(i).filter(|memory| memory.is_free()) {
-                Some(memory) => memory.clone(),
-                None => BucketMemory::own(b)?,
+                Some(memory) => Some(memory.clone()),
+                None if reducer.average.is_none() => Some(BucketMemory::own(b)?),
+                None => None,
             };
             filling.push(Filling { memory, grads: vec![None; b.slots.len()], missing: b.slots.len(), work: None });
         }
         drop(seen);
         let n = left.len();
-        let mut pass = Pass { reducer, left, ready: vec![false; n], used: vec![false; n], filling, next: 0 };
+        let mut pass =
+            Pass { reducer, left, ready: vec![false; n], used: vec![false; n], filling, next: 0, is_done: false };
         let unused: Vec<usize> = (0..n).filter(|i| pass.left[*i] == 0).collect();
         pass.refuse(&unused)?;
         unused.into_iter().try_for_each(|i| pass.complete(i))?;
@@ -266,7 +280,7 @@ impl Pass {
         if !free {
             return None;
         }
-        self.filling[b].memory.lend(&self.reducer.buckets[b], s, dims.dims())
+        self.filling[b].memory.as_ref()?.lend(&self.reducer.buckets[b], s, dims.dims())
     }
 
     /// A node's gradients have been delivered.
@@ -315,19 +329,30 @@ impl Pass {
         }
         self.filling[b].put(bucket, s, grad)?;
         drop(value);
-        while reducer.overlap.load(Relaxed)
-            && self.next + 1 < self.filling.len()
-            && self.filling[self.next].missing == 0
-        {
-            self.filling[self.next].work = Some(reducer.group.start(self.call(self.next)?).map_err(comm::error)?);
+        // The last one is left to the thread that waits; a device's stream takes it as well.
+        let last = self.filling.len() - usize::from(reducer.average.is_none());
+        while reducer.overlap.load(Relaxed) && self.next < last && self.filling[self.next].missing == 0 {
+            match &reducer.average {
+                Some(average) => self.start_on_device(&**average, self.next)?,
+                None => {
+                    let work = reducer.group.start(self.call(self.next)?).map_err(comm::error)?;
+                    self.filling[self.next].work = Some(work);
+                }
+            }
             self.next += 1;
         }
         Ok(())
     }
 
+    fn start_on_device(&self, average: &dyn Average, b: usize) -> Result<()> {
+        let grad = |i: usize| self.reducer.tracks[i].grad.lock().as_ref().map(|g| g.cell.get());
+        average.start(self.reducer.buckets[b].slots.iter().map(|slot| (slot.param, grad(slot.param))).collect())
+    }
+
     fn call(&self, b: usize) -> Result<CollectiveCall> {
         let dtype = wire(self.reducer.buckets[b].dtype)?;
-        Ok(CollectiveCall::all_reduce(self.filling[b].memory.region(), dtype, ReduceOp::Avg))
+        let Some(memory) = &self.filling[b].memory else { bail!(Fatal, "a bucket on a device has no memory here") };
+        Ok(CollectiveCall::all_reduce(memory.region(), dtype, ReduceOp::Avg))
     }
 
     /// Ends backward: waits for the averages and sets the gradients.
@@ -338,7 +363,10 @@ impl Pass {
         self.refuse(&unused)?;
         late.into_iter().try_for_each(|i| self.complete(i))?;
         for b in self.next..self.filling.len() {
-            comm::run(&reducer.group, self.call(b)?)?;
+            match &reducer.average {
+                Some(average) => self.start_on_device(&**average, b)?,
+                None => drop(comm::run(&reducer.group, self.call(b)?)?),
+            }
         }
         for filling in &self.filling {
             let Some(work) = &filling.work else { continue };
@@ -360,11 +388,7 @@ impl Pass {
             }
         }
         if let Some(average) = &reducer.average {
-            let all = (0..used.len()).filter(|&i| used[i] != 0 && !reducer.params[i].sparse);
-            let grad = |i: usize| reducer.tracks[i].grad.lock().as_ref().map(|g| g.cell.get());
-            let numbers: Vec<usize> = all.collect();
-            let grads = average(numbers.iter().map(|&i| (i, grad(i))).collect())?;
-            found.extend(numbers.into_iter().zip(grads));
+            found.extend(average.finish()?.into_iter().filter(|(i, _)| used[*i] != 0));
         }
         for (bucket, filling) in reducer.buckets.iter().zip(&self.filling) {
             for (slot, grad) in bucket.slots.iter().zip(&filling.grads).filter(|(s, _)| used[s.param] != 0) {
@@ -375,14 +399,25 @@ impl Pass {
         for (i, value) in found {
             *reducer.tracks[i].grad.lock() = Some(EagerVar::new(value, true));
         }
+        self.is_done = true;
         Ok(())
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        if let Some(average) = self.reducer.average.as_ref().filter(|_| !self.is_done) {
+            average.abort();
+        }
     }
 }
 
 impl Filling {
     /// Puts a gradient (or zeros) into its position.
     fn put(&mut self, bucket: &Bucket, slot: usize, grad: Option<&Tensor>) -> Result<()> {
-        let held = grad.map_or(Held::Elsewhere, |t| self.memory.holds(bucket, slot, t));
+        self.missing -= 1;
+        let Some(memory) = &mut self.memory else { return Ok(()) };
+        let held = grad.map_or(Held::Elsewhere, |t| memory.holds(bucket, slot, t));
         if matches!(held, Held::Shared) {
             // The bytes are referenced elsewhere: the bucket gets new memory.
             let fresh = BucketMemory::own(bucket)?;
@@ -391,13 +426,12 @@ impl Filling {
                     *t = copied(&fresh, bucket, i, Some(t))?;
                 }
             }
-            self.memory = fresh;
+            *memory = fresh;
         }
         self.grads[slot] = Some(match (held, grad) {
             (Held::There, Some(t)) => t.clone(),
-            _ => copied(&self.memory, bucket, slot, grad)?,
+            _ => copied(memory, bucket, slot, grad)?,
         });
-        self.missing -= 1;
         Ok(())
     }
 }

@@ -3,9 +3,9 @@
 use crate::dist::group::PyGroup;
 use crate::error::{wrap, OrRaise};
 use crate::tensor::object::PyTensor;
+use oar_core::base::Result;
 use oar_core::tensor::Value;
 use oar_engine::autograd::reducer::{Average, Param, Reducer};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
@@ -18,8 +18,9 @@ struct PyReducer(Arc<Reducer>);
 #[pymethods]
 impl PyReducer {
     /// `sparse` flags parameters whose gradients are SelectedRows; `limits` are the bytes of the bucket reduced last
-    /// and of the others. `average`, if given, is called after each backward with pairs of a parameter's index and its
-    /// gradient (None if only other ranks have one), and returns the averages.
+    /// and of the others. `average`, if given, averages in place of the group: `start(bucket)` gets pairs of a
+    /// parameter's index and its gradient (None counts as zeros) while backward runs, `finish()` returns such pairs of all
+    /// that was started, `abort()` ends what a failed backward started.
     #[new]
     #[pyo3(signature = (params, names, sparse, group, limits, find_unused, average=None))]
     fn new(
@@ -34,7 +35,7 @@ impl PyReducer {
         let params = params.iter().zip(names).zip(sparse);
         let params = params.map(|((p, name), sparse)| Param { var: p.get().var.clone(), name, sparse });
         let member = group.get().member().or_raise()?.clone();
-        let average = average.map(by_function);
+        let average = average.map(|object| Box::new(ByObject(object)) as Box<dyn Average>);
         Ok(PyReducer(Reducer::new(params.collect(), member, limits, find_unused, average).or_raise()?))
     }
 
@@ -66,25 +67,35 @@ impl PyReducer {
     }
 }
 
-/// Averages by a Python function.
-fn by_function(function: Py<PyAny>) -> Average {
-    Box::new(move |grads| {
+/// Averages by a Python object (`paddle.distributed.on_device.Averages`).
+struct ByObject(Py<PyAny>);
+
+impl Average for ByObject {
+    fn start(&self, bucket: Vec<(usize, Option<Value>)>) -> Result<()> {
         crate::gil::attached(|py| {
             let given =
                 |(i, value): (usize, Option<Value>)| Ok((i, value.map(|v| PyTensor::given(py, v, true)).transpose()?));
-            let given = grads.into_iter().map(given).collect::<PyResult<Vec<_>>>()?;
-            let count = given.len();
-            let found: Vec<Bound<'_, PyTensor>> = function.call1(py, (given,))?.extract(py)?;
-            if found.len() != count {
-                return Err(PyValueError::new_err(format!(
-                    "{count} gradients are averaged, {} came back",
-                    found.len()
-                )));
-            }
-            Ok(found.iter().map(|t| t.get().var.cell.get()).collect())
+            let given = bucket.into_iter().map(given).collect::<PyResult<Vec<_>>>()?;
+            self.0.call_method1(py, "start", (given,)).map(drop)
         })
         .map_err(wrap)
-    })
+    }
+
+    fn finish(&self) -> Result<Vec<(usize, Value)>> {
+        crate::gil::attached(|py| {
+            let found: Vec<(usize, Bound<'_, PyTensor>)> = self.0.call_method0(py, "finish")?.extract(py)?;
+            Ok(found.into_iter().map(|(i, t)| (i, t.get().var.cell.get())).collect())
+        })
+        .map_err(wrap)
+    }
+
+    fn abort(&self) {
+        crate::gil::attached(|py| {
+            if let Err(e) = self.0.call_method0(py, "abort") {
+                e.write_unraisable(py, Some(self.0.bind(py)));
+            }
+        });
+    }
 }
 
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
