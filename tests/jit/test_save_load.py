@@ -371,3 +371,42 @@ def test_a_tensor_of_a_later_call_stands_for_its_input(tmp_path):
         y, _ = net(x, paddle.rand([2, 3]))
     paddle.jit.save(net, str(tmp_path / "net"), [x], output_spec=[y])
     np.testing.assert_allclose(paddle.jit.load(str(tmp_path / "net"))(x).numpy(), y.numpy())
+
+
+class Repeated(nn.Layer):
+    """A loop on a Tensor: `while` in the Program."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+
+    def forward(self, x):
+        i = paddle.zeros([1], "int64")
+        while i < 3:
+            x = paddle.tanh(self.linear(x))
+            i += 1
+        return x, x > 0
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_gradients_through_a_loop(tmp_path, training):
+    net = Repeated()
+    net.train() if training else net.eval()
+    paddle.jit.save(net, str(tmp_path / "net"), [InputSpec([None, 3])])
+    loaded = paddle.jit.load(str(tmp_path / "net"))
+    loaded.train() if training else loaded.eval()
+    grads = []
+    for each in (net, loaded):
+        x = paddle.to_tensor([[0.1, -0.2, 0.3], [1.0, 2.0, -3.0]], stop_gradient=False)
+        each(x)[0].sum().backward()
+        grads.append([x.gradient(), *(p.gradient() for p in sorted(each.parameters(), key=lambda p: p.ndim))])
+    for one, other in zip(*grads, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+def test_results_of_bool(tmp_path):
+    net = Repeated()
+    paddle.jit.save(net, str(tmp_path / "net"), [InputSpec([None, 3])])
+    loaded = paddle.jit.load(str(tmp_path / "net"))
+    x = paddle.randn([4, 3])
+    np.testing.assert_array_equal(loaded(x)[1].numpy(), net(x)[1].numpy())

@@ -19,6 +19,9 @@ from .partial_program import PartialProgramLayer
 
 __all__: list[str] = []
 
+#: operators whose `is_test` changes no value: it leaves out what their gradients read
+_FOR_GRADIENTS = frozenset({"while", "sequence_pool"})
+
 
 class LoadedProgram:
     """One method of a saved model.
@@ -73,7 +76,7 @@ class LoadedProgram:
             for block in program.blocks:
                 for op in block.ops:
                     if op.has_attr("is_test"):
-                        op._set_attr("is_test", not training)
+                        op._set_attr("is_test", not training and op.type not in _FOR_GRADIENTS)
         return program
 
     def runner(self, training: bool, sources: list[tuple[dict, str]]) -> PartialProgramLayer:
@@ -147,7 +150,10 @@ def _copied(block: Any, var: Variable, base: str) -> Variable:
     while block.has_var(name):
         name = unique_name.generate(base)
     out = block.create_var(name=name, shape=var.shape, dtype=var.dtype, lod_level=var.lod_level)
-    block.append_op(type="scale", inputs={"X": [var]}, outputs={"Out": [out]}, attrs={"scale": 1.0, "bias": 0.0})
+    if var.dtype == VarType.BOOL:  # scale has no kernel for it
+        block.append_op(type="assign", inputs={"X": [var]}, outputs={"Out": [out]})
+    else:
+        block.append_op(type="scale", inputs={"X": [var]}, outputs={"Out": [out]}, attrs={"scale": 1.0, "bias": 0.0})
     return out
 
 
