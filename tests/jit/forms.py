@@ -479,3 +479,56 @@ def walrus(x):
     if (y := x.mean()) > 0:
         return x * y
     return x - y
+
+
+@form
+def no_gradient_of_a_factor(x):
+    with paddle.no_grad():
+        y = x * 3
+        if y.mean() > 0:
+            y = y * 2
+    return y * x
+
+
+@form
+def no_gradient_in_a_branch(x):
+    y = x * 2
+    with paddle.no_grad():
+        if x.mean() > 0:
+            y = y * 3
+    return y * x
+
+
+@form
+def no_gradient_of_a_loop(x):
+    y = x * 2
+    with paddle.no_grad():
+        i = paddle.zeros([1], "int64")
+        while i < x.max():
+            y = y * x
+            i += 1
+    return y * x
+
+
+@form
+def no_gradient_in_a_loop(x):
+    total = x * 0
+    for _ in range(paddle.to_tensor([3])):
+        with paddle.no_grad():
+            m = total.max() + x.max()
+            if m > 0:
+                m = m * 2
+        total = total + x * m * 0.1
+    return total
+
+
+@paddle.no_grad()
+def _constant(x):
+    if x.mean() > 0:
+        return x * 2
+    return x
+
+
+@form
+def no_gradient_of_a_function(x):
+    return _constant(x) * x

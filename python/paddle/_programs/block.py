@@ -264,7 +264,22 @@ class Block:
             return self._trace(kwargs)
         if building.current is not None:
             kwargs = {k: building.current.variables(v) if k in ("inputs", "outputs") else v for k, v in kwargs.items()}
-        return self._new_op(self.desc.append_op, len(self.ops), args, kwargs)
+        op = self._new_op(self.desc.append_op, len(self.ops), args, kwargs)
+        if building.current is not None and building.current.recording and not core.is_grad_enabled():
+            self._stop_gradients(op)
+        return op
+
+    def _stop_gradients(self, op: Operator) -> None:
+        """Make the new variables that the last operator writes stop gradients: it was called under no_grad.
+
+        The variables of branches and loops keep the gradients of the values that they have from outside.
+        """
+        if op.has_attr("sub_block"):
+            return
+        written = {name for former in self.ops[:-1] for name in former.output_arg_names}
+        for name in set(op.output_arg_names) - written - set(op.input_arg_names):
+            if name in self.vars and not self.vars[name].persistable:
+                self.vars[name].stop_gradient = True
 
     def _prepend_op(self, *args, **kwargs) -> Operator:
         if not mode.in_static_mode():

@@ -51,6 +51,8 @@ class Builder:
         self.sources: list[Any] = []
         self.names: list[str] = []
         self.assigned: dict[tuple[int, str], tuple] = {}
+        #: whether the Program has gradients: operators within it may be under no_grad
+        self.recording = _core.is_grad_enabled()
         self._vars: dict[int, Variable] = {}
         #: name -> (exception type, text) of names that a statement left unbound
         self.reasons: dict[str, tuple[type, str]] = {}

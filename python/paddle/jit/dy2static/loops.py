@@ -216,8 +216,8 @@ class _Loop:
         if value.dtype != spec.dtype:
             value = _ops.cast(value, in_dtype=int(value.dtype), out_dtype=int(spec.dtype))
         made = self.parent.create_var(dtype=value.dtype, shape=value.shape, type=value.type)
-        made.stop_gradient = not is_differentiable(made.dtype)
         _ops.assign(value, Out=made)
+        made.stop_gradient = not is_differentiable(made.dtype)
         if tuple(made.shape) != spec.shape:
             made.desc.set_shape(list(spec.shape))
         return made
