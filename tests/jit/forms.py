@@ -532,3 +532,76 @@ def _constant(x):
 @form
 def no_gradient_of_a_function(x):
     return _constant(x) * x
+
+
+@form
+def number_of_a_branch_with_tensors(x):
+    n = 2
+    if x.sum() > 0:
+        n = 3
+    k = paddle.to_tensor([7, 8, 9])
+    return n * x, n + x, n - x, n / (x.abs() + 1), x / n, n / k, k / n, x * (n > x), x * (x < n), -n * x
+
+
+@form
+def number_of_a_loop_with_tensors(x):
+    n = 0
+    while n < x.abs().sum():
+        n = n + 1
+    return n * x, n / 2 * x, n // 2 * x
+
+
+@form
+def numbers_of_a_loop(x):
+    a, b = 1, 2
+    i = paddle.zeros([1], "int64")
+    while i < 5:
+        a, b = b, a + b
+        i += 1
+    return a / b * x, a % b * x
+
+
+@form
+def float_of_a_branch_with_integers(x):
+    k = 0.5
+    if x.mean() > 0:
+        k = 0.7
+    rows = paddle.to_tensor([3, 4, 5])
+    return rows * k * x, k * rows * x, k * x.astype("float64")
+
+
+@form
+def integer_or_float_of_a_branch(x):
+    k = 1 if x.mean() > 0 else 2.5
+    return k * x
+
+
+@form
+def counter_of_a_range(x):
+    s = 0
+    for i in range(paddle.to_tensor([3])):
+        s = s + i * x
+    return s
+
+
+@form
+def length_of_a_list(x):
+    out = []
+    for i in range(paddle.to_tensor([3])):
+        out.append(x * i)
+    return len(out) * x, len(out) / 2 * x
+
+
+@form
+def integer_of_a_tensor(x):
+    n = int(x.abs().sum())
+    return n * x, n / 4 * x
+
+
+@form
+def number_that_becomes_a_tensor(x):
+    best = 0
+    for i in range(paddle.to_tensor([3])):
+        if x[i] > best:
+            best = x[i]
+    return best * x

@@ -79,6 +79,20 @@ def test_input_spec_keeps_one_program_for_all_sizes():
         net(paddle.ones([2, 4]))
 
 
+def test_sizes_are_numbers():
+    def f(x):
+        n = x.shape[0]
+        return n * x, n / x, n / 2 * x, len(x) * x
+
+    static = to_static(f, input_spec=[InputSpec([None], name="x")])
+    for size in (3, 5):
+        x = paddle.arange(1, size + 1).astype("float32") / 4
+        for got, want in zip(static(x), f(x), strict=True):
+            assert got.dtype == want.dtype
+            np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-6)
+    assert static.get_traced_count() == 1
+
+
 def test_buffers_that_forward_assigns():
     class Counts(paddle.nn.Layer):
         def __init__(self):

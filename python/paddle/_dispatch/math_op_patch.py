@@ -17,6 +17,7 @@ from .indexing import getitem, setitem
 __all__: list[str] = []
 
 _INTEGERS = (VarType.UINT8, VarType.INT8, VarType.INT16, VarType.INT32, VarType.INT64)
+_FLOATS = (VarType.BF16, VarType.FP16, VarType.FP32, VarType.FP64)
 
 
 def _block(var):
@@ -127,9 +128,26 @@ def _c_remainder(left, right):
     return made("elementwise_sub", left, made("elementwise_mul", quotient, right, axis), -1)
 
 
+def _agree(left, right, op_type: str):
+    """The operands, of which one or both stand for numbers of Python, in the data type that dygraph mode computes in.
+
+    A number takes that of a Variable; integers become float32 where a number is a float, and for a division.
+    """
+    numbers = [var.dtype for var in (left, right) if building.is_number(var)]
+    given = [var.dtype for var in (left, right) if not building.is_number(var)]
+    if given:
+        dtype = left.dtype if given[0] == VarType.BOOL else given[0]
+    else:
+        dtype = max(numbers, key=lambda number: (number in _FLOATS, number in _INTEGERS, int(number)))
+    if dtype in _INTEGERS and (op_type == "elementwise_div" or any(number in _FLOATS for number in numbers)):
+        dtype = VarType.FP32
+    return (var if var.dtype == dtype else astype(var, dtype) for var in (left, right))
+
+
 def _binary(name: str, op_type: str, reverse: bool, by_scalar, boolean: bool):
     def operator(self, other_var):
         left, right = self, other_var
+        number = building.is_number(self) and (isinstance(other_var, (int, float)) or building.is_number(other_var))
         # Python's numbers only: numpy's become constants of the Variable's type, as in dygraph mode.
         if isinstance(other_var, (int, float)):
             integers = left.dtype in _INTEGERS
@@ -140,10 +158,14 @@ def _binary(name: str, op_type: str, reverse: bool, by_scalar, boolean: bool):
                 left, integers = astype(left, "float32"), False
             right = float(other_var)
             if by_scalar is not None and not (integers and op_type == "elementwise_div"):
-                return by_scalar(left, right)
+                out = by_scalar(left, right)
+                return building.number(out) if number else out
         dtype = left.dtype
         if building.current is not None:
             right = building.current.variables(right)
+            if issubclass(type(right), Variable) and (building.is_number(left) or building.is_number(right)):
+                left, right = _agree(left, right, op_type)
+                dtype = left.dtype
         if not issubclass(type(right), Variable):
             right = _constant(left, right, dtype, like=reverse)
         if right.dtype != dtype:
@@ -156,7 +178,7 @@ def _binary(name: str, op_type: str, reverse: bool, by_scalar, boolean: bool):
         out = _new(block, "bool" if boolean else dtype)
         attrs = {} if op_type == "matmul_v2" else {"axis": _axis(left, right, op_type)}
         block.append_op(type=op_type, inputs={"X": [left], "Y": [right]}, outputs={"Out": out}, attrs=attrs)
-        return out
+        return building.number(out) if number else out
 
     operator.__name__ = name
     operator.__doc__ = f"The operator {op_type} of two Variables, or of a Variable and a number."
@@ -173,6 +195,11 @@ def _sub(var, value):
 
 def _rsub(var, value):
     return _scaled(var, -1.0, value)
+
+
+def _neg(self):
+    out = _scaled(self, -1.0, 0.0)
+    return building.number(out) if building.is_number(self) else out
 
 
 def _mul(var, value):
@@ -215,7 +242,7 @@ def monkey_patch_variable() -> None:
     cls: Any = Variable
     cls.astype = astype
     cls.__getitem__, cls.__setitem__ = getitem, setitem
-    cls.__neg__ = lambda self: _scaled(self, -1.0, 0.0)
+    cls.__neg__ = _neg
     for name, op_type, reverse, by_scalar in _ROWS:
         setattr(Variable, name, _binary(name, op_type, reverse, by_scalar, name in _COMPARES))
 

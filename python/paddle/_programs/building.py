@@ -22,6 +22,17 @@ def switch(builder: Any) -> Any:
     return former
 
 
+def number(var: Any) -> Any:
+    """`var`, which stands for a number of Python: arithmetic converts it to the data type of the other operand."""
+    var.is_number = True
+    return var
+
+
+def is_number(var: Any) -> bool:
+    """Whether a Variable stands for a number of Python."""
+    return getattr(var, "is_number", False)
+
+
 def converted(function: Any) -> Any:
     """A function that library code calls, translated while a Program is built."""
     if current is None or not mode.in_static_mode():

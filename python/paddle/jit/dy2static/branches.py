@@ -27,6 +27,7 @@ from .values import (
     is_var,
     program_now,
     same,
+    stands_for_number,
     variable,
 )
 
@@ -156,12 +157,15 @@ class Merge:
         return NotImplemented
 
     def _tensors(self, name: str, one: Any, other: Any) -> Any:
+        numbers = stands_for_number(one) and stands_for_number(other)
         like = [v.dtype if is_var(v) else None for v in (other, one)]
         then, otherwise = self.branches
         first = then.run(lambda: as_var(one, like[0]))
         second = otherwise.run(lambda: as_var(other, like[1]))
         if first.type == VarType.LOD_TENSOR_ARRAY or second.type == VarType.LOD_TENSOR_ARRAY:
             return first
+        if numbers and first.dtype != second.dtype and VarType.FP32 in (first.dtype, second.dtype):
+            first, second = then.run(lambda: _as_float(first)), otherwise.run(lambda: _as_float(second))
         if first.dtype != second.dtype:
             return self._refuse(
                 name,
@@ -182,7 +186,7 @@ class Merge:
         for branch, value in zip(self.branches, (first, second), strict=True):
             with in_block(branch.block):
                 _ops.assign(value, Out=out)
-        return out
+        return building.number(out) if numbers else out
 
     def _either(self, name: str, one: Any, other: Any) -> Any:
         """A value that only one branch gives, and that is read only after that branch."""
@@ -207,6 +211,10 @@ class Merge:
         return Maybe(self(name + ".present", p, q), self(name, a, b), where=self._where())
 
 
+def _as_float(number: Any) -> Any:
+    return number if number.dtype == VarType.FP32 else number.astype("float32")
+
+
 def _shape_of_nest(value: Any) -> Any:
     """The structure of a result, without its leaves."""
     if isinstance(value, (list, tuple)):
@@ -225,7 +233,8 @@ def placeholder(value: Any) -> Any:
         return {key: placeholder(item) for key, item in value.items()}
     if is_var(value):
         shape = [1 if size < 0 else size for size in value.shape]
-        return constant(shape or [1], convert_dtype(value.dtype), 0)
+        zeros = constant(shape or [1], convert_dtype(value.dtype), 0)
+        return building.number(zeros) if building.is_number(value) else zeros
     return value
 
 

@@ -253,12 +253,12 @@ def convert_len(var: Any) -> Any:
     if not is_var(var):
         return len(var)
     if var.type == VarType.LOD_TENSOR_ARRAY:
-        return _ops.lod_array_length(var)
+        return building.number(_ops.lod_array_length(var))
     if var.type not in (VarType.LOD_TENSOR, VarType.SELECTED_ROWS):
         raise TypeError(f"len: a Tensor or a TensorArray is expected, got a variable of type {var.type}")
     if building.current is not None and var.shape and var.shape[0] >= 0:
         return var.shape[0]
-    return _ops.slice(_ops.shape(var), axes=[0], starts=[0], ends=[1])
+    return building.number(_ops.slice(_ops.shape(var), axes=[0], starts=[0], ends=[1]))
 
 
 def convert_var_dtype(var: Any, dtype: str) -> Any:
@@ -277,7 +277,8 @@ def convert_var_dtype(var: Any, dtype: str) -> Any:
         f"{dtype}(): a Tensor of {source} cannot be converted"
     )
     target = {"bool": "bool", "int": "int64" if source == "int64" else "int32", "float": "float32"}[dtype]
-    return _ops.cast(var, in_dtype=int(var.dtype), out_dtype=int(convert_np_dtype_to_dtype_(target)))
+    made = _ops.cast(var, in_dtype=int(var.dtype), out_dtype=int(convert_np_dtype_to_dtype_(target)))
+    return building.number(made)
 
 
 def convert_isinstance(value: Any, kinds: Any) -> bool:
@@ -382,7 +383,8 @@ def shape_of(x: Any) -> Any:
         return known
     sizes = _ops.shape(x)
     return Shape(
-        size if size >= 0 else _ops.slice(sizes, axes=[0], starts=[i], ends=[i + 1]) for i, size in enumerate(known)
+        size if size >= 0 else building.number(_ops.slice(sizes, axes=[0], starts=[i], ends=[i + 1]))
+        for i, size in enumerate(known)
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics.dtypes import VarType, convert_dtype
+from paddle._programs import building
 
 from .errors import refuse_truth
 from .values import as_var, constant, is_var, variable
@@ -114,8 +115,8 @@ class RangeItems(Items):
         moved = moved if not is_var(start) and start == 0 else _int64(moved) + _int64(start)
         wanted = next((b for b in self.bounds if is_var(b)), None)
         if wanted is not None and convert_dtype(wanted.dtype) == "int32":
-            return _ops.cast(moved, in_dtype=int(moved.dtype), out_dtype=int(VarType.INT32))
-        return _ops.assign(moved) if moved is index else moved
+            moved = _ops.cast(moved, in_dtype=int(moved.dtype), out_dtype=int(VarType.INT32))
+        return building.number(_ops.assign(moved) if moved is index else moved)
 
 
 def _int64(value: Any) -> Any:
@@ -144,7 +145,8 @@ class EnumerateItems(Items):
         return self.items.is_dynamic()
 
     def at(self, index: Any) -> Any:
-        return (index if not is_var(self.start) and self.start == 0 else index + self.start), self.items.at(index)
+        place = index if not is_var(self.start) and self.start == 0 else index + self.start
+        return (building.number(_ops.assign(place)) if is_var(place) else place), self.items.at(index)
 
 
 class ZipItems(Items):

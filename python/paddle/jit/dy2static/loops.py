@@ -12,6 +12,7 @@ from typing import Any
 
 from paddle import _ops
 from paddle._basics.dtypes import VarType, convert_dtype
+from paddle._programs import building
 from paddle._programs.while_block import While
 
 from ..structure import leaves, rebuild
@@ -33,6 +34,7 @@ from .values import (
     is_number,
     is_var,
     program_now,
+    stands_for_number,
     variable,
 )
 
@@ -140,10 +142,10 @@ class _Again(Exception):
 
 
 class _Spec:
-    """What a variable of the loop is: data type and shape, or an array."""
+    """What a variable of the loop is: data type, shape, and whether it stands for a number of Python."""
 
-    def __init__(self, dtype: Any, shape: tuple, array: bool = False) -> None:
-        self.dtype, self.shape, self.array = dtype, tuple(shape), array
+    def __init__(self, dtype: Any, shape: tuple, number: bool = False) -> None:
+        self.dtype, self.shape, self.number = dtype, tuple(shape), number
 
 
 class _Loop:
@@ -220,7 +222,7 @@ class _Loop:
         made.stop_gradient = not is_differentiable(made.dtype)
         if tuple(made.shape) != spec.shape:
             made.desc.set_shape(list(spec.shape))
-        return made
+        return building.number(made) if spec.number else made
 
     # ------------------------------------------------------------------ the loop
 
@@ -324,6 +326,7 @@ class _Loop:
             shape: tuple = (1,)
         else:
             shape = tuple(new.shape if is_var(new) else old.shape)
+        number = stands_for_number(old) and stands_for_number(new)
         spec = self.specs.get(key)
         first = old if spec is None else None
         if is_var(old) and is_var(new) and key[0] not in self.targets:
@@ -339,12 +342,14 @@ class _Loop:
                 )
             shape = tuple(a if a == b else -1 for a, b in zip(old.shape, new.shape, strict=True))
         if spec is not None and first is None:
+            number = number and spec.number
             if spec.shape == shape or len(spec.shape) != len(shape):
+                shape = spec.shape
+            else:
+                shape = tuple(a if a == b else -1 for a, b in zip(spec.shape, shape, strict=True))
+            if shape == spec.shape and number == spec.number:
                 return False
-            shape = tuple(a if a == b else -1 for a, b in zip(spec.shape, shape, strict=True))
-            if shape == spec.shape:
-                return False
-        self.specs[key] = _Spec(dtype, shape)
+        self.specs[key] = _Spec(dtype, shape, number)
         return True
 
 

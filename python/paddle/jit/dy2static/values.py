@@ -98,6 +98,11 @@ def number_dtype(value: Any) -> str:
     return next((dtype for base, dtype in _DTYPE_OF if isinstance(value, base)), "float32")
 
 
+def stands_for_number(value: Any) -> bool:
+    """Whether a value is a number of Python, or a Variable that stands for one."""
+    return building.is_number(value) if is_var(value) else is_number(value)
+
+
 def as_var(value: Any, dtype: Any = None) -> Any:
     """A number or an eager Tensor as a Variable; `dtype` is that of the Variable it is merged with."""
     value = variable(value)
@@ -110,7 +115,8 @@ def as_var(value: Any, dtype: Any = None) -> Any:
         name = "float32"
     if isinstance(value, bool) and name != "bool" and dtype is not None:
         name = "bool"
-    return constant([1], name, value)
+    made = constant([1], name, value)
+    return building.number(made) if dtype is None and isinstance(value, _NUMBERS) else made
 
 
 def constant(shape: list, dtype: str, value: Any) -> Any:
