@@ -100,3 +100,77 @@ def test_the_index_of_an_operator(static):
     block = static.default_main_program().global_block()
     assert [fp16_utils.find_op_index(block.desc, op.desc) for op in block.ops] == [0, 1]
     assert fp16_utils.find_op_index(block.desc, fluid.core.OpDesc()) == -1
+
+
+def _branch(x):
+    layers = fluid.layers
+    return layers.cond(layers.reduce_sum(x) > 0, lambda: layers.fc(x, 3), lambda: layers.fc(x * 0.5, 3))
+
+
+def _while_loop(x):
+    layers, (i, n) = fluid.layers, (fluid.layers.fill_constant([1], "int64", value) for value in (0, 3))
+    names = {"param_attr": "w", "bias_attr": "b"}
+    _, last = layers.while_loop(lambda i, x: i < n, lambda i, x: [i + 1, layers.fc(x, 6, act="tanh", **names)], [i, x])
+    return layers.fc(last, 3) + layers.fc(x, 3)
+
+
+def _nested(x):
+    layers, (i, n) = fluid.layers, (fluid.layers.fill_constant([1], "int64", value) for value in (0, 3))
+
+    def body(i, x):
+        return [i + 1, layers.cond(layers.reduce_sum(x) > 0, lambda: layers.fc(x, 6, **names), lambda: x * 0.9)]
+
+    names = {"param_attr": "w", "bias_attr": "b"}
+    return layers.fc(layers.while_loop(lambda i, x: i < n, body, [i, x])[1], 3)
+
+
+def _array(x):
+    layers, (i, n) = fluid.layers, (fluid.layers.fill_constant([1], "int64", value) for value in (0, 3))
+    array = layers.create_array("float32")
+    layers.array_write(layers.fc(x, 6), i, array)
+
+    def body(i, array):
+        layers.array_write(layers.fc(layers.array_read(array, i), 6, param_attr="w", bias_attr="b") + x, i + 1, array)
+        return [i + 1, array]
+
+    return layers.fc(layers.array_read(layers.while_loop(lambda i, a: i < n, body, [i, array])[1], n), 3)
+
+
+def _static_rnn(x):
+    layers, rnn = fluid.layers, fluid.layers.StaticRNN()
+    steps = layers.stack([x, x * 2])
+    with rnn.step():
+        step, memory = rnn.step_input(steps), rnn.memory(init=x)
+        state = layers.fc([step, memory], 6, act="tanh") + x
+        rnn.update_memory(memory, state)
+        rnn.step_output(state)
+    return layers.fc(layers.reduce_mean(rnn(), dim=0), 3)
+
+
+@pytest.mark.parametrize("pure", [False, True])
+@pytest.mark.parametrize("body", [_branch, _while_loop, _nested, _array, _static_rnn])
+def test_branches_and_loops_train(static, flag, body, pure):
+    """Operators of a block read the float16 variable, whose float32 cast had the gradient: nothing was trained."""
+
+    def run(amp):
+        main, startup = static.Program(), static.Program()
+        main.random_seed = startup.random_seed = 3
+        with fluid.unique_name.guard(), static.program_guard(main, startup):
+            image, label = static.data("image", [None, 1, 8, 8]), static.data("label", [None, 1], "int64")
+            x = image * 2.0
+            with static.amp.fp16_guard():
+                x = body(fluid.layers.fc(x, 6))
+            loss = paddle.mean(fluid.layers.softmax_with_cross_entropy(x, label))
+            optimizer = paddle.optimizer.SGD(0.05)
+            if amp:
+                optimizer = static.amp.decorate(optimizer, init_loss_scaling=8.0, use_pure_fp16=pure)
+            optimizer.minimize(loss)
+        exe = static.Executor()
+        exe.run(startup)
+        if amp and pure:
+            optimizer.amp_init(paddle.CPUPlace())
+        return [float(exe.run(main, feed=feed(), fetch_list=[loss])[0]) for _ in range(5)]
+
+    plain = run(False)
+    assert plain[-1] < plain[0] - 0.05
+    np.testing.assert_allclose(run(True), plain, rtol=5e-2)

@@ -25,6 +25,8 @@ _NORMS = ("batch_norm", "fused_bn_add_activation", "layer_norm")
 _NORM_INPUTS, _NORM_OUTPUTS = ("X", "Z"), ("Y",)
 #: operators that read data are not changed
 _READERS = ("create_py_reader", "read")
+#: branches and loops, whose operators are converted themselves
+_BLOCKS = ("conditional_block", "while")
 _SHORT = {VarType.FP16: "fp16", VarType.BF16: "bf16", VarType.FP32: "fp32"}
 
 
@@ -59,15 +61,21 @@ def _cast(block: Any, at: int, var: Any, dtype: Any) -> tuple[Any, bool]:
 def _cast_inputs(block: Any, op: Any, at: int, source: Any, target: Any) -> int:
     """Inserts casts of an operator's inputs from `source` to `target` before it; returns their number."""
     inserted = 0
-    for name in _inputs(op, whole=source != VarType.FP32):
-        var = block.var(name)
+    for name in dict.fromkeys(_inputs(op, whole=source != VarType.FP32)):
+        var = block._var_recursive(name)
         if var.type not in _TENSORS or var.dtype == target:
             continue
         if var.dtype == source:
             out, new = _cast(block, at, var, target)
             inserted += new
+            written = name in op.output_arg_names
             op._rename_input(name, out.name)
             op._rename_output(name, out.name)
+            if _rename_within(op, name, out.name) and written:
+                # a loop leaves its last value to the operators behind it
+                attrs = {"in_dtype": target, "out_dtype": source}
+                index = next(i for i, each in enumerate(block.ops) if each is op) + 1
+                block._insert_op(index, type="cast", inputs={"X": out}, outputs={"Out": var}, attrs=attrs)
         elif op.has_attr("in_dtype"):
             op._set_attr("in_dtype", target)
     if source == VarType.FP32:
@@ -78,6 +86,17 @@ def _cast_inputs(block: Any, op: Any, at: int, source: Any, target: Any) -> int:
                 if op.has_attr("out_dtype"):
                     op._set_attr("out_dtype", target)
     return inserted
+
+
+def _rename_within(op: Any, name: str, new: str) -> bool:
+    """Renames a variable in the operators of a branch or loop, and of those within it; False for other operators."""
+    if not op.has_attr("sub_block"):
+        return False
+    for inner in op.block.program.block(op._block_attr_id("sub_block")).ops:
+        inner._rename_input(name, new)
+        inner._rename_output(name, new)
+        _rename_within(inner, name, new)
+    return True
 
 
 def find_true_prev_op(ops: list[Any], cur_op: Any, var_name: str) -> Any:
@@ -123,7 +142,7 @@ def fp16_guard() -> Iterator[None]:
 
 
 def _keeps_fp32(op: Any, lists: AutoMixedPrecisionLists, guarded: bool) -> bool:
-    if op.type in lists.unsupported_list:
+    if op.type in lists.unsupported_list and op.type != "read_from_array":  # it copies elements of any type
         return True
     if any("learning_rate" in name for name in (*op.input_arg_names, *op.output_arg_names)):
         return True
@@ -166,7 +185,7 @@ def cast_model_to_fp16(
     half: set[str] = set()
     for block in program.blocks:
         for op in block.ops:
-            if op.type in _READERS:
+            if op.type in _READERS or op.type in _BLOCKS:
                 continue
             if _keeps_fp32(op, lists, use_fp16_guard):
                 kept.add(op)
