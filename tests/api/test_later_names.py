@@ -255,6 +255,27 @@ def test_einsum(equation, shapes):
     np.testing.assert_allclose(got.reshape(want.shape), want, rtol=1e-10)
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: paddle.einsum("ab,cb->ac", x, x),
+        lambda x, y: paddle.einsum("ab,bc,ad->cd", x, y, x),
+        lambda x, y: paddle.einsum("ab,ab->ab", paddle.ones([1, 4]), x),
+        lambda x, y: paddle.einsum("a...,a...->...", x, x),
+        lambda x, y: paddle.tensordot(x, y, 1),
+        lambda x, y: paddle.tensordot(x, y, [[0], [1]]),
+    ],
+)
+def test_products_of_unknown_sizes(function):
+    """Of a Program: -1 was taken for 1."""
+    specs = [paddle.static.InputSpec([None, 4], name="x"), paddle.static.InputSpec([None, None], name="y")]
+    static = paddle.jit.to_static(function, input_spec=specs)
+    for size in (1, 3, 5):
+        draw = np.random.RandomState(size).randn
+        x, y = (paddle.to_tensor(draw(*shape).astype("float32")) for shape in ((size, 4), (4, size)))
+        np.testing.assert_allclose(static(x, y).numpy(), function(x, y).numpy(), rtol=1e-4, atol=1e-6)
+
+
 def test_einsum_refuses():
     with pytest.raises(ValueError, match="names 2 operands, got 1"):
         paddle.einsum("ij,jk->ik", paddle.ones([2, 2]))

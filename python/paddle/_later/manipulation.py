@@ -264,15 +264,20 @@ def tensordot(x, y, axes=2, name=None):
         left, right = [a % len(x.shape) for a in first], [a % len(y.shape) for a in second]
     rest_x = [d for d in range(len(x.shape)) if d not in left]
     rest_y = [d for d in range(len(y.shape)) if d not in right]
-    inner = 1
+    inner: Any = 1
     for a, b in zip(left, right, strict=True):
-        if x.shape[a] != y.shape[b]:
+        if x.shape[a] != y.shape[b] and min(x.shape[a], y.shape[b]) >= 0:
             raise ValueError(f"tensordot: dimension {a} of x has size {x.shape[a]}, dimension {b} of y {y.shape[b]}")
-        inner *= x.shape[a]
+        inner = _size(x, a) * inner
     rows = paddle.reshape(paddle.transpose(x, [*rest_x, *left]), [-1, inner])
     columns = paddle.reshape(paddle.transpose(y, [*right, *rest_y]), [inner, -1])
-    sizes = [*(x.shape[d] for d in rest_x), *(y.shape[d] for d in rest_y)]
+    sizes = [*(_size(x, d) for d in rest_x), *(_size(y, d) for d in rest_y)]
     return paddle.reshape(paddle.matmul(rows, columns), sizes or [1])
+
+
+def _size(x: Any, axis: int) -> Any:
+    """A size of a Tensor; a Variable where it is known only when the Program runs."""
+    return x.shape[axis] if x.shape[axis] >= 0 else paddle.shape(x)[axis]
 
 
 def einsum(equation, *operands):
@@ -351,27 +356,34 @@ def _contracted(x: Any, x_names: str, y: Any, y_names: str, later: set[str]) -> 
     rows = [c for c in x_names if c not in y_names]
     columns = [c for c in y_names if c not in x_names]
     sizes: dict[str, int] = {}
+    made: dict[str, Any] = {}
     for names, operand in ((x_names, x), (y_names, y)):
-        for c, size in zip(names, operand.shape, strict=False):
-            if sizes.get(c, 1) not in (1, size) and size != 1:
+        for d, c in enumerate(names):
+            size = operand.shape[d]
+            if sizes.get(c, 1) > 1 and size > 1 and size != sizes[c]:
                 raise ValueError(f"einsum: the label {c!r} has the sizes {sizes[c]} and {size}")
-            sizes[c] = max(sizes.get(c, 1), size)
+            # a size that a Program does not know (-1) is not broadcast
+            if c not in sizes or sizes[c] == 1 or (sizes[c] < 0 and size > 1):
+                sizes[c], made[c] = size, _size(operand, d)
 
     def laid(operand: Any, names: str, first: list[str], second: list[str]) -> Any:
+        order = [*batch, *first, *second]
         if names:
-            operand = paddle.transpose(operand, [names.index(c) for c in [*batch, *first, *second]])
-            operand = paddle.expand(operand, [sizes[c] for c in [*batch, *first, *second]])
-        shape = [sizes[c] for c in batch]
+            operand = paddle.transpose(operand, [names.index(c) for c in order])
+            kept = [size != 1 or sizes[c] == 1 for size, c in zip(operand.shape, order, strict=True)]
+            if not all(kept):
+                operand = paddle.expand(operand, [-1 if k else made[c] for k, c in zip(kept, order, strict=True)])
+        shape = [made[c] for c in batch]
         for group in (first, second):
-            total = 1
+            total: Any = 1
             for c in group:
-                total *= sizes[c]
+                total = made[c] * total
             shape.append(total)
         return paddle.reshape(operand, shape)
 
     product = paddle.matmul(laid(x, x_names, rows, summed), laid(y, y_names, summed, columns))
     order = [*batch, *rows, *columns]
-    return paddle.reshape(product, [sizes[c] for c in order] or [1]), "".join(order)
+    return paddle.reshape(product, [made[c] for c in order] or [1]), "".join(order)
 
 
 def broadcast_tensors(input, name=None):  # noqa: A002
