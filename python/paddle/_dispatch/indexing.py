@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from paddle import _ops
 from paddle._basics import numpy as np
 from paddle._basics import unique_name
 from paddle._basics.checks import NUMBERS
@@ -161,6 +162,26 @@ _VALUE_ATTRS = {
 }
 
 
+def _index_axes(sliced: list[bool], rank: int, value_rank: int) -> tuple[int, ...]:
+    """Where an assigned value gets dimensions of size 1, which the operator has in place of indices.
+
+    Args:
+        sliced (list of bool): whether each item is a slice, else an index.
+        rank (int): of the Variable.
+        value_rank (int): of the value; one above that of the selected part has these dimensions.
+    """
+    kept = [*sliced, *[True] * (rank - len(sliced))]
+    if value_rank > sum(kept):
+        return ()
+    full: list[bool] = []
+    for keep in reversed(kept):
+        if value_rank == 0:
+            break
+        full.insert(0, keep)
+        value_rank -= keep
+    return tuple(dim for dim, keep in enumerate(full) if not keep)
+
+
 def setitem(var, item, value):
     """`var[item] = value`: a set_value operator that writes `var` in place.
 
@@ -169,7 +190,8 @@ def setitem(var, item, value):
         TypeError: for a value that is no number, array or Variable, or an element type that cannot be set.
     """
     axes, starts, ends = [], [], []
-    for dim, index in enumerate(_expanded(var, item)):
+    places = _expanded(var, item)
+    for dim, index in enumerate(places):
         if isinstance(index, slice):
             start, end, step = index.start, index.stop, index.step
             if start is None and end is None and step is None:
@@ -188,7 +210,11 @@ def setitem(var, item, value):
     attrs: dict = {"axes": axes, "starts": starts, "ends": ends, "dtype": var.dtype}
     if isinstance(value, (bool, np.bool_, *NUMBERS)):
         value = np.array([value]).astype(to_numpy_dtype(var.dtype))
+    inner = _index_axes(
+        [isinstance(index, slice) for index in places], len(var.shape), len(getattr(value, "shape", ()))
+    )
     if isinstance(value, np.ndarray):
+        value = np.expand_dims(value, inner)
         if var.dtype not in _VALUE_ATTRS:
             raise TypeError(
                 "When assign a numpy.ndarray, integer or float to a paddle.Tensor, its dtype must be bool, float32, "
@@ -198,7 +224,7 @@ def setitem(var, item, value):
         attrs[name] = [kind(v) for v in value.flat]
         attrs["shape"] = list(value.shape)
     elif _is_var(value):
-        inputs["ValueTensor"] = value
+        inputs["ValueTensor"] = _ops.unsqueeze2(value, axes=list(inner)) if inner else value
         if not value.stop_gradient:
             var.stop_gradient = False
     else:
