@@ -605,3 +605,31 @@ def number_that_becomes_a_tensor(x):
         if x[i] > best:
             best = x[i]
     return best * x
+
+
+@form
+def assigned_columns(x):
+    y = paddle.stack([x, x * 2, x * 3])
+    y[:, 1] = x * 5
+    y[..., 0] = x
+    y[1:, -1] = x[:2] * 4
+    y[0, 1] = x[2]
+    return y * y
+
+
+@form
+def clones(x):
+    i = paddle.zeros([1], "int64")
+    while i < 3:
+        y = x.clone()
+        x = x * 0.5 + y
+        i += 1
+    return x
+
+
+@form
+def detached(x):
+    y = (x * 3).detach()
+    if y.mean() > 0 and y.ndim == 1:
+        y = y + x.dim()
+    return y * x

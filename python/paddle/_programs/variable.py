@@ -129,9 +129,19 @@ class Variable(metaclass=VariableMetaClass):
 
     # ------------------------------------------------------------------ methods of dygraph tensors only
 
-    @fake_interface_only
     def detach(self):
+        """A Variable with the same value, which stops gradients; while to_static builds a Program, else an error."""
+        if building.current is None or not mode.in_static_mode():
+            return self._detach()
+        out = self.clone()
+        out.stop_gradient = True
+        return out
+
+    @fake_interface_only
+    def _detach(self):
         """Only a dygraph tensor has it."""
+
+    _detach.__name__ = "detach"
 
     @fake_interface_only
     def numpy(self):
@@ -232,6 +242,17 @@ class Variable(metaclass=VariableMetaClass):
         return self.desc.dtype()
 
     @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    ndimension = dim
+
+    @property
     def lod_level(self) -> int:
         if self.type == VarType.SELECTED_ROWS:
             raise Exception("SelectedRows do not have a LoD")
@@ -243,14 +264,15 @@ class Variable(metaclass=VariableMetaClass):
 
     def clone(self) -> Variable:
         """A new Variable with the same value; differentiable."""
-        output = self.block.create_var(
+        block = self.block.program.current_block()  # of a loop's body, where it is called in one
+        output = block.create_var(
             name=unique_name.generate_with_ignorable_key(self.name + "_clone"),
             dtype=self.dtype,
             type=self.type,
-            persistable=self.persistable,
+            persistable=self.persistable and building.current is None,
             stop_gradient=self.stop_gradient,
         )
-        self.block.append_op(type="assign", inputs={"X": [self]}, outputs={"Out": [output]})
+        block.append_op(type="assign", inputs={"X": [self]}, outputs={"Out": [output]})
         return output
 
     def _set_error_clip(self, error_clip) -> None:
