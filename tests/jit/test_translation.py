@@ -329,6 +329,29 @@ def new_parameters(x):
     return paddle.nn.Linear(3, 3)(x)
 
 
+def changed_list(x):
+    held = [x]
+
+    def double():
+        held[0] = held[0] * 2
+
+    i = paddle.zeros([1], "int64")
+    while i < 3:
+        double()
+        i += 1
+    return held[0]
+
+
+def changed_name(x):
+    def double():
+        nonlocal x
+        x = x * 2
+
+    if x.mean() > 0:
+        double()
+    return x
+
+
 @pytest.mark.parametrize(
     ("function", "kind", "text"),
     [
@@ -341,6 +364,8 @@ def new_parameters(x):
         (truth, TypeError, r"bool\(\)"),
         (value, TypeError, "numpy"),
         (new_parameters, ValueError, "creates the parameter"),
+        (changed_list, ValueError, "a function that is called there changed a list"),
+        (changed_name, ValueError, "a function that is called there changed a list, a dict, an attribute or a name"),
     ],
 )
 def test_errors_name_the_line(function, kind, text):
@@ -348,7 +373,7 @@ def test_errors_name_the_line(function, kind, text):
         to_static(function)(tensor())
     message = str(raised.value)
     assert pytest.importorskip("re").search(text, message), message
-    if function is not new_parameters:
+    if function not in (new_parameters, changed_name):
         assert "In transformed code" in message and f'File "{__file__}", line' in message
         assert f"in {function.__name__}" in message
 

@@ -264,6 +264,10 @@ class Block:
             return self._trace(kwargs)
         if building.current is not None:
             kwargs = {k: building.current.variables(v) if k in ("inputs", "outputs") else v for k, v in kwargs.items()}
+            for value in (kwargs.get("inputs") or {}).values():
+                for var in value if isinstance(value, (list, tuple)) else (value,):
+                    if issubclass(type(var), Variable) and self._find_var_recursive(var.name) is None:
+                        raise building.current.out_of_reach(var)
         op = self._new_op(self.desc.append_op, len(self.ops), args, kwargs)
         if building.current is not None and building.current.recording and not core.is_grad_enabled():
             self._stop_gradients(op)

@@ -112,6 +112,15 @@ class Builder:
         """The error for a Variable whose value Python needs."""
         return refuse_truth(what, "Use it in an `if` or `while` statement of a translated function")
 
+    @staticmethod
+    def out_of_reach(var: Any) -> ValueError:
+        """The error for a Variable of a branch or loop that is read behind it, or in another pass over its body."""
+        return ValueError(
+            f"the Tensor '{var.name}' was computed in a branch or loop on a Tensor and is read outside of it: a "
+            "function that is called there changed a list, a dict, an attribute or a name of its caller. Return the "
+            "value, and assign it in the `if`, `while` or `for` statement"
+        )
+
     def converted(self, function: Any) -> Any:
         """The translated form of a function that library code calls."""
         return convert_call(function)
@@ -213,6 +222,8 @@ def returned(builder: Builder, value: Any, known: set[str]) -> Variable:
     A result that operators read would have two gradients, theirs and that of the caller.
     """
     var = builder.variable(value) if isinstance(value, _core.Tensor) else value
+    if not var.block.program.global_block().has_var(var.name):
+        raise builder.out_of_reach(var)
     if var.is_data or var.persistable or var.name in known:
         return _ops.assign(var)
     return var
