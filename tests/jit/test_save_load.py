@@ -8,6 +8,7 @@ import numpy as np
 import paddle
 import pytest
 from paddle import nn
+from paddle.inference import Config, create_predictor
 from paddle.static import InputSpec
 
 IMAGE = InputSpec([None, 1, 8, 8], "float32", "img")
@@ -409,4 +410,9 @@ def test_results_of_bool(tmp_path):
     paddle.jit.save(net, str(tmp_path / "net"), [InputSpec([None, 3])])
     loaded = paddle.jit.load(str(tmp_path / "net"))
     x = paddle.randn([4, 3])
-    np.testing.assert_array_equal(loaded(x)[1].numpy(), net(x)[1].numpy())
+    want = net(x)[1].numpy()
+    np.testing.assert_array_equal(loaded(x)[1].numpy(), want)
+    predictor = create_predictor(Config(str(tmp_path / "net.pdmodel"), str(tmp_path / "net.pdiparams")))
+    predictor.get_input_handle(predictor.get_input_names()[0]).copy_from_cpu(x.numpy())
+    predictor.run()
+    np.testing.assert_array_equal(predictor.get_output_handle(predictor.get_output_names()[1]).copy_to_cpu(), want)

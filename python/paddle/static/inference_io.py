@@ -90,7 +90,8 @@ def pruned_for_inference(program: Program, feed_names: list[str], targets: list)
             if isinstance(var, Variable):
                 # a separate output even when a target is an input or occurs twice
                 with layer_name(f"save_infer_model/scale_{i}"):
-                    var = _ops.scale(var, scale=1.0)
+                    # scale has no kernel for bool
+                    var = _ops.assign(var) if var.dtype == VarType.BOOL else _ops.scale(var, scale=1.0)
             outputs.append(var)
     names = [v.name for v in outputs]
     copy = program.clone()
