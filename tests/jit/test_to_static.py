@@ -158,3 +158,15 @@ def test_gradients_that_end_at_the_input_are_not_computed(needed):
     assert any(op.type == "transpose2_grad" for op in operators) == needed
     if needed:
         np.testing.assert_array_equal(x.grad, want[1])
+
+
+def test_mask_of_an_unknown_length():
+    """generate_square_subsequent_mask wanted an int."""
+
+    def f(x):
+        return x + paddle.nn.Transformer.generate_square_subsequent_mask(None, x.shape[1])
+
+    static = to_static(f, input_spec=[InputSpec([None, None], name="x")])
+    for size in (2, 3):
+        x = paddle.rand([size, size])
+        np.testing.assert_array_equal(static(x).numpy(), f(x).numpy())

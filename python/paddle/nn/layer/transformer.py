@@ -9,12 +9,14 @@ from paddle import _ops
 from paddle._basics import numpy as np
 from paddle._basics.checks import check_positive
 from paddle._basics.default_dtype import get_default_dtype
+from paddle._programs.variable import Variable, isinstance_of
 from paddle.nn import functional as F
 from paddle.nn.layer.attention_arguments import _convert_param_attr_to_list
 from paddle.nn.layer.common import Dropout, Linear
 from paddle.nn.layer.container import LayerList
 from paddle.nn.layer.layers import Layer
 from paddle.nn.layer.norm import LayerNorm
+from paddle.tensor.creation import full, triu
 from paddle.tensor.tensor import to_tensor
 
 __all__ = [
@@ -378,6 +380,8 @@ class Transformer(Layer):
         memory = self.encoder(src, src_mask=src_mask)
         return self.decoder(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask)
 
-    def generate_square_subsequent_mask(self, length: int) -> Any:
+    def generate_square_subsequent_mask(self, length: int | Any) -> Any:
         """A mask [length, length] that hides later positions: -inf above the diagonal, zeros elsewhere."""
+        if isinstance_of(length, Variable):
+            return triu(full([length, length], -np.inf, get_default_dtype()), 1)
         return to_tensor(np.triu(np.full((length, length), -np.inf), 1).astype(get_default_dtype()))
