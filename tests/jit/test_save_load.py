@@ -416,3 +416,23 @@ def test_results_of_bool(tmp_path):
     predictor.get_input_handle(predictor.get_input_names()[0]).copy_from_cpu(x.numpy())
     predictor.run()
     np.testing.assert_array_equal(predictor.get_output_handle(predictor.get_output_names()[1]).copy_to_cpu(), want)
+
+
+def test_a_loaded_layer_under_no_grad(tmp_path):
+    paddle.jit.save(Repeated(), str(tmp_path / "net"), [InputSpec([None, 3])])
+
+    class Outer(nn.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = paddle.jit.load(str(tmp_path / "net"))
+
+        def forward(self, x):
+            with paddle.no_grad():
+                y = self.inner(x)[0]
+            return y * x
+
+    layer = Outer()
+    x = paddle.to_tensor([[1.0, -2.0, 3.0]], stop_gradient=False)
+    paddle.jit.to_static(layer)(x).sum().backward()
+    assert all(p.gradient() is None or not p.gradient().any() for p in layer.parameters())
+    np.testing.assert_allclose(x.gradient(), layer.inner(x)[0].numpy(), rtol=1e-6)

@@ -163,9 +163,9 @@ def _append_block(program: Program, block: Any, source: Program, index: int, bou
     for var in given.vars.values():
         if var.name in bound:
             continue
-        kwargs: dict[str, Any] = {}
+        kwargs: dict[str, Any] = {"stop_gradient": not _core.is_grad_enabled()}
         if var.type in (VarType.LOD_TENSOR, VarType.SELECTED_ROWS, VarType.LOD_TENSOR_ARRAY):
-            kwargs = {"shape": var.shape, "dtype": var.dtype}
+            kwargs |= {"shape": var.shape, "dtype": var.dtype}
         if var.type in (VarType.LOD_TENSOR, VarType.LOD_TENSOR_ARRAY):
             kwargs["lod_level"] = var.lod_level
         bound[var.name] = block.create_var(name=unique_name.generate(var.name), type=var.type, **kwargs).name
