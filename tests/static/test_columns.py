@@ -134,6 +134,48 @@ def test_faults_are_named(tmp_path, kind):
         batches(kind, [tmp_path / "c.parquet"])
 
 
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "ipc"])
+def test_values_of_uint64(tmp_path, suffix):
+    """All 64 bits of an id, as in text."""
+    from pyarrow import parquet
+
+    path = tmp_path / f"a.{suffix}"
+    ids = [[2**64 - 1, 2**63], [5], [2**63 - 1]]
+    table = arrow.table(
+        {
+            "ids": arrow.array(ids, arrow.list_(arrow.uint64())),
+            "dense": arrow.array([[1.0, 2.0]] * 3),
+            "label": arrow.array([2**64 - 1, 7, 8], arrow.uint64()),
+        }
+    )
+    if suffix == "parquet":
+        parquet.write_table(table, path)
+    else:
+        kind = arrow.ipc.new_stream if suffix == "ipc" else arrow.ipc.new_file
+        with kind(str(path), table.schema) as writer:
+            writer.write_table(table)
+    text(tmp_path / "a.txt", [(own, [1.0, 2.0], label) for own, label in zip(ids, [2**64 - 1, 7, 8], strict=True)])
+    got = batches("InMemoryDataset", [path])
+    assert got == batches("InMemoryDataset", [tmp_path / "a.txt"])
+    assert got[0][0][0] == [[-1], [-(2**63)], [5], [2**63 - 1]]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_two_columns_of_a_name(tmp_path, suffix):
+    from pyarrow import parquet
+
+    path = tmp_path / f"a.{suffix}"
+    table = arrow.table([arrow.array([1]), arrow.array([2]), arrow.array([3])], names=["label", "label", "other"])
+    if suffix == "parquet":
+        parquet.write_table(table, path)
+    else:
+        with arrow.ipc.new_file(str(path), table.schema) as writer:
+            writer.write_table(table)
+    with pytest.raises(ValueError, match=f"a.{suffix} has 2 columns 'label'"):
+        read_one(path, "label")
+    assert read_one(path, "other") == (None, [3])
+
+
 def test_remote_files(tmp_path):
     """A remote file is the output of the download command."""
     paddle.enable_static()
@@ -209,3 +251,34 @@ def test_a_damaged_file_is_named(tmp_path, suffix, kept) -> None:
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises((ValueError, OSError), match=path.name):
         batches("InMemoryDataset", [path])
+
+
+MUTATED = """
+import random, sys
+from paddle.distributed.fleet.dataset import columns
+
+path, found = sys.argv[1], set()
+with open(path, "rb") as file:
+    content = file.read()
+for seed in range(300):
+    draw, data = random.Random(seed), bytearray(content)
+    for _ in range(draw.choice([1, 1, 3])):
+        data[draw.choice([draw.randrange(len(data)), -1 - draw.randrange(min(700, len(data)))])] = draw.randrange(256)
+    with open(path, "wb") as file:
+        file.write(data)
+    try:
+        list(columns.read(path, [("ids", False), ("dense", True), ("label", False)]))
+    except (OSError, ValueError) as error:
+        assert path in str(error), (seed, error)
+        found.add(type(error))
+print(len(found))
+"""
+
+
+@pytest.mark.parametrize("suffix", columns.SUFFIXES)
+def test_mutated_files(tmp_path, suffix) -> None:
+    """Damaged bytes end neither the process nor in an error without the file (offsets in an Arrow file did)."""
+    path = tmp_path / f"rows{suffix}"
+    write(path, ROWS)
+    run = subprocess.run([sys.executable, "-c", MUTATED, str(path)], capture_output=True, text=True, timeout=120)
+    assert (run.returncode, run.stdout) == (0, "2\n"), run.stderr[-2000:]
