@@ -139,11 +139,11 @@ def test_default_collate(workers, sample, shapes):
 def test_default_collate_keeps_structure(workers):
     class Nested(Pairs):
         def __getitem__(self, idx):
-            return {"a": np.float32([idx]), "b": [idx, {"c": np.ones(2)}], "s": "word"}
+            return {"a": np.float32([idx]), "b": [idx, {"c": np.ones(2)}], "s": "word", "n": np.str_("word")}
 
     (batch,) = DataLoader(Nested(2), batch_size=2, num_workers=workers)
     assert batch["a"].numpy().tolist() == [[0.0], [1.0]] and batch["b"][0].numpy().tolist() == [0, 1]
-    assert batch["b"][1]["c"].shape == [2, 2] and batch["s"] == ["word", "word"]
+    assert batch["b"][1]["c"].shape == [2, 2] and batch["s"] == batch["n"] == ["word", "word"]
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -39,12 +39,13 @@ def _later(items: Sequence[Any]) -> Any:
 
 def _stack(items: Sequence[Any], arrays: Callable[[Any], Any]) -> Any:
     first = items[0]
+    # Before np.generic: numpy's strings are both.
+    if isinstance(first, (str, bytes)):
+        return list(items)
     if isinstance(first, (np.ndarray, np.generic, bool, numbers.Number)):
         return arrays(items)
     if _is_tensor(first):
         return stack(list(items), axis=0)
-    if isinstance(first, (str, bytes)):
-        return list(items)
     if isinstance(first, Mapping):
         return {key: _stack([item[key] for item in items], arrays) for key in first}
     if isinstance(first, Sequence):
