@@ -382,6 +382,8 @@ def test_wrong_settings(static, write):
         made(InMemoryDataset, [x], [write(LINES)])
     with pytest.raises(ValueError, match="batch size of a data set is positive"):
         made(InMemoryDataset, [], [write(LINES)], batch_size=0)
+    with pytest.raises(TypeError, match="filelist must be a list of names, got 'a.txt'"):
+        made(QueueDataset, [], "a.txt")
     with pytest.raises(NotImplementedError, match="PaddleBoxDataFeed"):
         made(InMemoryDataset, [], [], data_feed_type="PaddleBoxDataFeed")
     with pytest.raises(ValueError, match="MyOwnDataset does not exist"):

@@ -49,7 +49,9 @@ class Dataset:
     # ------------------------------------------------------------------------------------------------ settings
 
     def set_filelist(self, filelist: Iterable[str]) -> None:
-        """The files to read, in order."""
+        """The files to read, in order; TypeError for one name in place of a list."""
+        if isinstance(filelist, (str, bytes)):
+            raise TypeError(f"set_filelist: filelist must be a list of names, got {filelist!r}")
         self._files = [str(f) for f in filelist]
 
     def get_filelist(self) -> list[str]:
