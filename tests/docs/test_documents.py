@@ -69,6 +69,16 @@ def test_the_chinese_readme_has_the_code_of_the_english_one() -> None:
     assert code("README_cn.md") == code("README.md")
 
 
+@pytest.mark.parametrize("name", ["README.md", "README_cn.md"])
+def test_numbers_of_operators_and_names(name: str) -> None:
+    """What the README says is there is what `make status` prints, and no public name is missing."""
+    done = subprocess.run([sys.executable, str(ROOT / "tools" / "status.py")], capture_output=True, text=True)
+    operators, names = (re.search(rf"{what} +(\d+) / (\d+)", done.stdout) for what in ("operators", "API names"))
+    assert operators and names and names[1] == names[2], done.stdout + done.stderr
+    text = (ROOT / name).read_text()
+    assert {operators[1], operators[2], f"{int(names[2]):,}"} <= set(re.findall(r"[\d,]*\d", text))
+
+
 @pytest.mark.parametrize("name", ["README.md", "README_cn.md", "ARCHITECTURE.md", "docs/dev/architecture.md"])
 def test_at_most_150_lines(name: str) -> None:
     assert len((ROOT / name).read_text().splitlines()) <= 150
@@ -82,8 +92,6 @@ def test_flags_are_described() -> None:
 
 PREFIXES = {"fluid": "paddle.fluid", "fleet": "paddle.distributed.fleet", "F": "paddle.nn.functional"}
 DOTTED = re.compile(r"`((?:paddle|fluid|fleet|F)(?:\.[A-Za-z_]\w*)+)")
-# Named as missing, refused, or private to what a page describes.
-ABSENT = {"paddle.inference", "paddle.fluid.contrib.Compressor"}
 
 
 def resolves(name: str) -> bool:
@@ -106,8 +114,7 @@ def resolves(name: str) -> bool:
 def test_names_exist(page: Path) -> None:
     found = set(DOTTED.findall(page.read_text()))
     ends = (".py", ".md")
-    missing = {n for n in found if not n.endswith(ends) and not resolves(n)}
-    assert not {n for n in missing if re.sub(r"^fluid", "paddle.fluid", n) not in ABSENT}
+    assert not {n for n in found if not n.endswith(ends) and not resolves(n)}
 
 
 def test_picture_of_speed_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
