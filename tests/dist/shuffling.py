@@ -9,7 +9,7 @@ from paddle.distributed import fleet
 from paddle.distributed.fleet.dataset.exchange import Trainers
 
 LINES = 2000
-RING = Trainers._over_ring
+JOINED = Trainers._group
 
 
 def shuffled(folder: str, by_id: bool, by_store: bool):
@@ -17,8 +17,8 @@ def shuffled(folder: str, by_id: bool, by_store: bool):
     rank, world = paddle.distributed.get_rank(), paddle.distributed.get_world_size()
     endpoints = [f"127.0.0.1:{6170 + r}" for r in range(world)]
     os.environ.update(PADDLE_TRAINER_ENDPOINTS=",".join(endpoints), PADDLE_CURRENT_ENDPOINT=endpoints[rank])
-    os.environ.update(PADDLE_WITH_GLOO="1", PADDLE_GLOO_RENDEZVOUS="2", PADDLE_GLOO_FS_PATH=folder)
-    Trainers._over_ring = Trainers._over_store if by_store else RING
+    os.environ.update(PADDLE_WITH_GLOO=str(int(by_store)), PADDLE_GLOO_RENDEZVOUS="2", PADDLE_GLOO_FS_PATH=folder)
+    Trainers._group = (lambda self: None) if by_store else JOINED
     paddle.enable_static()
     with paddle.static.program_guard(paddle.static.Program()):
         ids = paddle.static.data("ids", [None, 1], "int64", lod_level=1)

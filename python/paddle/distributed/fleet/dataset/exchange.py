@@ -15,8 +15,14 @@ __all__ = ["Trainers"]
 _PIECE = 4 << 20
 
 
+def _swap(group: Any, parts: list[np.ndarray]) -> list[np.ndarray]:
+    """Sends part r to rank r of the group; returns the received parts, by rank."""
+    came, _ = group.all_to_all([_core.Tensor(part) for part in parts], (True, None))
+    return [t.numpy() for t in came]
+
+
 class Trainers:
-    """The trainers of a job, from a fleet of 2.0 or of fluid."""
+    """The trainers of a job, from a fleet of 2.0 or of fluid: joined by `init_parallel_env`, or connected by Gloo."""
 
     def __init__(self, fleet: Any) -> None:
         fleet = getattr(fleet, "fleet", fleet)  # the module paddle.distributed.fleet instead of its Fleet
@@ -25,9 +31,18 @@ class Trainers:
         self.count = int(fleet.worker_num())
         self.rank = int(fleet.worker_index())
 
+    def _group(self) -> Any:
+        """The group of all trainers where they are joined; None otherwise."""
+        if not _core.dist.joined():
+            return None
+        group = _core.dist.get_group(0)
+        return group if group.nranks == self.count else None
+
     def barrier(self) -> None:
         """Waits for all trainers."""
-        if self._old:
+        if self._group() is not None:
+            self.sum([0])
+        elif self._old:
             self._role.barrier_worker()
         elif self.count > 1:
             self._role._barrier("worker")
@@ -37,6 +52,9 @@ class Trainers:
         mine = np.asarray(values, np.int64)
         if self.count == 1:
             return values
+        group = self._group()
+        if group is not None:
+            return [sum(int(v) for v in column) for column in zip(*_swap(group, [mine] * self.count), strict=True)]
         if not self._old:
             return [int(v) for v in np.asarray(self._role._all_reduce(mine, "sum", "worker"))]
         total = mine * 0
@@ -47,21 +65,14 @@ class Trainers:
         """Sends message r to trainer r; returns the received messages, by trainer."""
         if self.count == 1:
             return messages
-        if _core.dist.joined() and _core.dist.get_group(0).nranks == self.count:
-            return self._over_ring(messages)
-        return self._over_store(messages)
+        group = self._group()
+        return self._over_store(messages) if group is None else self._over_ring(group, messages)
 
-    def _over_ring(self, messages: list[bytes]) -> list[bytes]:
-        group = _core.dist.get_group(0)
-
-        def swap(parts: list[np.ndarray]) -> list[np.ndarray]:
-            came, _ = group.all_to_all([_core.Tensor(part) for part in parts], (True, None))
-            return [t.numpy() for t in came]
-
-        sizes = [int(v[0]) for v in swap([np.array([len(m)], np.int64) for m in messages])]
+    def _over_ring(self, group: Any, messages: list[bytes]) -> list[bytes]:
+        sizes = [int(v[0]) for v in _swap(group, [np.array([len(m)], np.int64) for m in messages])]
         # Every trainer sends as many pieces as the longest message has.
         largest = np.array([max(map(len, messages))], np.int64)
-        longest = max(int(v[0]) for v in swap([largest] * self.count))
+        longest = max(int(v[0]) for v in _swap(group, [largest] * self.count))
         came = [bytearray() for _ in messages]
         for at in range(0, longest, _PIECE):
             pieces = []
@@ -70,7 +81,7 @@ class Trainers:
                 part = message[at : at + _PIECE]
                 piece[: len(part)] = np.frombuffer(part, np.uint8)
                 pieces.append(piece)
-            for kept, piece in zip(came, swap(pieces), strict=True):
+            for kept, piece in zip(came, _swap(group, pieces), strict=True):
                 kept += piece.tobytes()
         return [bytes(kept[:size]) for kept, size in zip(came, sizes, strict=True)]
 
