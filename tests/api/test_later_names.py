@@ -435,9 +435,9 @@ def test_schedulers():
         lr.OneCycleLR(1.0, 10, phase_pct=0.5, three_phase=True)
 
 
-@pytest.mark.parametrize("name", later_names.IN_PLACE.split())
-def test_in_place(name):
-    arguments = {
+def arguments_in_place(name):
+    """The other arguments of an in-place function of a Tensor of shape [1, 2]."""
+    return {
         "addmm_": (paddle.ones([1, 3]), paddle.ones([3, 2])),
         "clip_": (0.2, 0.4),
         "cumprod_": (1,),
@@ -452,6 +452,11 @@ def test_in_place(name):
             (paddle.to_tensor([[2.0, 3.0]]),),
         ),
     }.get(name, ())
+
+
+@pytest.mark.parametrize("name", later_names.IN_PLACE.split())
+def test_in_place(name):
+    arguments = arguments_in_place(name)
     plain = getattr(paddle, name[:-1], None) or getattr(F, name[:-1])
     x = paddle.to_tensor([[1.5, 1.25]]) if name == "acosh_" else paddle.to_tensor([[0.25, 0.5]])
     want = plain(x, *arguments).numpy()
@@ -459,12 +464,43 @@ def test_in_place(name):
     np.testing.assert_array_equal(x.numpy(), want)
 
 
-def test_in_place_gradient():
-    x = paddle.to_tensor([0.5], stop_gradient=False)
-    y = x * 2.0
-    y.exp_()
-    y.sum().backward()
-    np.testing.assert_allclose(x.grad, [2 * math.e], rtol=1e-6)
+@pytest.mark.parametrize("name", [*later_names.IN_PLACE.split(), "elu_", "relu_", "softmax_", "tanh_"])
+def test_in_place_gradient(name):
+    """Gradients that need the value before the change have it; those of earlier operators that need it are refused."""
+    if name in ("floor_divide_", "floor_mod_", "mod_", "remainder_"):
+        pytest.skip("has no gradient")
+    arguments = arguments_in_place(name)
+    place = paddle if hasattr(paddle, name[:-1]) else F
+    plain = getattr(place, name[:-1])
+    changed = getattr(place, name, None) or getattr(paddle.Tensor, name)
+
+    def gradient(function):
+        x = paddle.to_tensor([[1.5, 1.25]] if name == "acosh_" else [[0.25, -0.5]], stop_gradient=False)
+        y = x * 1.0 if name in ("acosh_", "elu_", "relu_") else paddle.abs(x)
+        out = function(y, *arguments)
+        (out * out).sum().backward()
+        return x.grad
+
+    np.testing.assert_allclose(gradient(changed), gradient(plain), rtol=1e-5)
+
+    x = paddle.to_tensor([[1.5, 1.25]], stop_gradient=False)
+    y = x * 1.0
+    square = y * y
+    with paddle.no_grad():
+        changed(y, *arguments)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        square.sum().backward()
+    with pytest.raises(ValueError, match=f"{name[:-1]}.*leaf Tensor with stop_gradient=False can not be changed"):
+        changed(x, *arguments)
+
+
+@pytest.mark.parametrize("name", ["fill_", "zero_"])
+def test_filled_tensors_are_changed(name):
+    y = paddle.to_tensor([1.0], stop_gradient=False) * 1.0
+    square = y * y
+    getattr(y, name)(*[3.0][: name == "fill_"])
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        square.backward()
 
 
 def test_the_guide_lists_the_names():

@@ -13,7 +13,7 @@ import paddle
 import paddle.nn.functional as F
 from paddle._basics.later_names import IN_PLACE
 from paddle._dispatch.in_place import in_place_in_dygraph
-from paddle.tensor.manipulation import in_place
+from paddle.tensor.manipulation import computed_in_place
 
 __all__: list[str] = []
 
@@ -22,7 +22,7 @@ def _made(name: str) -> Callable[..., Any]:
     plain = getattr(paddle, name[:-1], None) or getattr(F, name[:-1])
 
     def function(x: Any, *args: Any, **kwargs: Any) -> Any:
-        return in_place(x, plain(x, *args, **kwargs))
+        return computed_in_place(name, plain, x, *args, **kwargs)
 
     functools.update_wrapper(function, plain)
     function.__name__ = function.__qualname__ = name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import INTS
 from paddle._basics.dtypes import convert_dtype
@@ -47,8 +48,24 @@ __all__ = [
 
 
 def in_place(x, out):
-    """Assigns `out` to `x`: its value and its gradient edge."""
-    return _ops.assign(out, Out=x)
+    """Assigns `out` to `x`: its value and its gradient edge. Gradients that need the value before are refused."""
+    _ops.assign(out, Out=x)
+    # `x` is an ordinary output of the operator, which does not count it as written in place.
+    x._bump_inplace_version()
+    return x
+
+
+def computed_in_place(name, plain, x, *args, **kwargs):
+    """`x` becomes `plain(x, ...)`, whose gradient reads a copy of the value before.
+
+    Raises:
+        ValueError: for a leaf that needs a gradient.
+    """
+    if not _core.is_grad_enabled():
+        return in_place(x, plain(x, *args, **kwargs))
+    if not x.stop_gradient and x.is_leaf:
+        raise ValueError(f"{name}: a leaf Tensor with stop_gradient=False can not be changed in place but in no_grad()")
+    return in_place(x, plain(_ops.assign(x), *args, **kwargs))
 
 
 def _sizes(shape) -> list[int]:

@@ -10,6 +10,7 @@ from paddle._core import Tensor
 from paddle._dispatch.append import checked, named
 from paddle._dispatch.argument_checks import check_arguments
 from paddle._dispatch.in_place import in_place_in_dygraph
+from paddle.tensor.manipulation import computed_in_place
 from paddle.tensor.math import tanh, tanh_  # type: ignore[attr-defined]
 
 __all__ = [
@@ -137,7 +138,7 @@ def elu(x: Any, alpha: float = 1.0, name: str | None = None) -> Tensor:
 @in_place_in_dygraph(elu)
 def elu_(x: Any, alpha: float = 1.0, name: str | None = None) -> Tensor:
     """`elu` in place (dygraph mode): writes into `x` and returns it."""
-    return _ops.elu(x, alpha=alpha, Out=x)
+    return computed_in_place("elu_", elu, x, alpha)  # the gradient reads the input, unlike those of relu_ and softmax_
 
 
 def hardsigmoid(x: Any, slope: float = 0.1666667, offset: float = 0.5, name: str | None = None) -> Tensor:
