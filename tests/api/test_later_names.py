@@ -21,6 +21,8 @@ NAN = np.where(A > 0.8, np.nan, A).astype("float32")
 I = np.array([[0, 2, 1, 0], [1, 1, 0, 2], [2, 0, 0, 1]])
 SQUARE = (R.randn(3, 3) + 3 * np.eye(3)).astype("float32")
 VECTOR = np.array([0.3, -1.2, 2.5, 0.7], "float32")
+EDGES = np.sort(R.randn(37) * 20).round().astype("float32")  # some are equal
+Z = np.array([3 + 4j, 0, -1j, 1e30 + 1e30j], "complex64")
 
 
 class Case(NamedTuple):
@@ -64,6 +66,7 @@ CASES = [
     case("logit", A, want=lambda x: np.log(np.clip(x, 0.1, 0.9) / (1 - np.clip(x, 0.1, 0.9))), eps=0.1, gradient=False),
     case("ldexp", A, I, want=lambda x, y: np.ldexp(x, y), gradient=False),
     case("sgn", A, want=np.sign, gradient=False),
+    case("sgn", Z, want=lambda z: np.where(z == 0, 0, z / np.where(z == 0, 1, np.abs(z))), gradient=False),
     case("neg", A, want=np.negative),
     case("angle", A, want=np.angle, gradient=False),
     case("nan_to_num", np.array([np.nan, np.inf, -np.inf, 1], "float32"), want=np.nan_to_num, gradient=False),
@@ -93,6 +96,10 @@ CASES = [
     case("cumprod", A, want=lambda x: np.cumprod(x, 1), dim=1),
     case("logcumsumexp", A, want=lambda x: np.log(np.cumsum(np.exp(x), 1)), axis=1),
     case("searchsorted", np.sort(VECTOR), A, want=lambda e, x: np.searchsorted(e, x), gradient=False),
+    case("searchsorted", np.array([1, 3, 5], "float32"), NAN, want=np.searchsorted, gradient=False),
+    case("searchsorted", EDGES, 20 * NAN, want=lambda e, x: np.searchsorted(e, x, "right"), right=True, gradient=False),
+    case("searchsorted", EDGES, 20 * A, want=np.searchsorted, gradient=False),
+    case("searchsorted", np.stack([EDGES] * 3), 20 * A, want=lambda e, x: np.searchsorted(e[0], x), gradient=False),
     case("bucketize", A, np.sort(VECTOR), want=lambda x, e: np.searchsorted(e, x, "right"), right=True, gradient=False),
     case("moveaxis", A[None], want=lambda x: np.moveaxis(x, [0, 1], [2, 0]), source=[0, 1], destination=[2, 0]),
     *(case("rot90", A, want=lambda x, k=k: np.rot90(x, k), k=k) for k in (-1, 0, 1, 2, 3)),

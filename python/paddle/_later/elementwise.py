@@ -292,14 +292,20 @@ def ldexp(x, y, name=None):
 
 
 def sgn(x, name=None):
-    """The sign: 1, 0 or -1.
+    """The sign: 1, 0 or -1; of a complex number the number of its direction with modulus 1, or 0.
 
     Examples:
         >>> import paddle
         >>> paddle.sgn(paddle.to_tensor([-2.0, 0.0])).numpy().tolist()
         [-1.0, 0.0]
     """
-    return paddle.sign(x)
+    if not convert_dtype(x.dtype).startswith("complex"):
+        return paddle.sign(x)
+    parts = paddle.as_real(x)
+    size = paddle.max(paddle.abs(parts), axis=-1, keepdim=True)  # squares of larger numbers overflow
+    parts = parts / choose(size == 0, 1.0, size)
+    modulus = paddle.sqrt(paddle.sum(parts * parts, axis=-1, keepdim=True))
+    return paddle.as_complex(parts / choose(modulus == 0, 1.0, modulus))
 
 
 def neg(x, name=None):

@@ -341,7 +341,7 @@ def bincount(x, weights=None, minlength=0, name=None):
 
 
 def searchsorted(sorted_sequence, values, out_int32=False, right=False, name=None):
-    """The index at which each value keeps the last dimension of `sorted_sequence` in order.
+    """The index at which each value keeps the last dimension of `sorted_sequence` in order; NaN is behind all.
 
     Args:
         sorted_sequence (Tensor): ascending along the last dimension; one-dimensional for all values, else with the
@@ -353,12 +353,33 @@ def searchsorted(sorted_sequence, values, out_int32=False, right=False, name=Non
         >>> paddle.searchsorted(paddle.to_tensor([1.0, 3.0]), paddle.to_tensor([2.0, 3.0])).numpy().tolist()
         [1, 1]
     """
-    edges = paddle.unsqueeze(sorted_sequence, -2)
     flat = len(sorted_sequence.shape) == 1
-    wanted = paddle.reshape(values, [-1, 1]) if flat else paddle.unsqueeze(values, -1)
-    before = edges <= wanted if right else edges < wanted
-    count = paddle.sum(paddle.cast(before, "int64"), axis=-1)
+    wanted = paddle.reshape(values, [-1]) if flat else values
+    size = int(sorted_sequence.shape[-1])
+    if size > _FEW:
+        count = _by_halves(sorted_sequence, wanted, right, size, flat)
+    else:
+        edges, wanted = paddle.unsqueeze(sorted_sequence, -2), paddle.unsqueeze(wanted, -1)
+        behind = edges > wanted if right else edges >= wanted
+        count = paddle.sum(paddle.cast(paddle.logical_not(behind), "int64"), axis=-1)
     return paddle.cast(paddle.reshape(count, values.shape), "int32" if out_int32 else "int64")
+
+
+#: Most edges that are compared with each value; more are searched by halves, in memory that does not depend on them.
+_FEW = 16
+
+
+def _by_halves(edges, wanted, right, size, flat):
+    """The number of edges before each value: from the highest, each bit is set where the edge there is before."""
+    found = paddle.zeros_like(paddle.cast(wanted, "int64"))
+    for bit in reversed(range(size.bit_length())):
+        tried = found + (1 << bit)
+        at = paddle.minimum(tried, paddle.full_like(tried, size)) - 1
+        edge = paddle.gather(edges, at) if flat else paddle.take_along_axis(edges, at, -1)
+        behind = edge > wanted if right else edge >= wanted
+        behind = paddle.logical_or(behind, tried > paddle.full_like(tried, size))
+        found = paddle.where(behind, found, tried)
+    return found
 
 
 def bucketize(x, sorted_sequence, out_int32=False, right=False, name=None):
