@@ -23,6 +23,16 @@ RUN = "\nexe = st.Executor(paddle.CPUPlace()); exe.run(startup)\none = np.ones((
 # name: (code, type, text in the message)
 TABLE = {
     "tensor_of_object": ("paddle.to_tensor(object())", TypeError, "to_tensor: data must be a scalar, list, tuple,"),
+    "tensor_of_none": (
+        "paddle.to_tensor([[1], [None]])",
+        ValueError,
+        "to_tensor: data does not make one array: it holds None",
+    ),
+    "tensor_of_large": (
+        "paddle.to_tensor([1, 2**64])",
+        ValueError,
+        "to_tensor: data does not make one array: it holds 184",
+    ),
     "tensor_of_ragged": ("paddle.to_tensor([[1, 2], [3]])", ValueError, "to_tensor: data does not make one array: it"),
     "tensor_of_text": ("paddle.to_tensor('abc')", TypeError, "to_tensor: data must be a scalar, list, tuple,"),
     "tensor_wrong_dtype_name": (
@@ -344,7 +354,7 @@ TABLE = {
     "feed_list": (
         NET + RUN + "exe.run(main, feed={'x': [[1, 2], [3]]}, fetch_list=[loss])",
         TypeError,
-        "feed: the data is no array: it has nested lists",
+        "feed: the data is no array: it holds nested lists",
     ),
     "feed_not_dict": (
         NET + RUN + "exe.run(main, feed=one, fetch_list=[loss])",

@@ -108,6 +108,20 @@ def regular_array(values) -> np.ndarray | None:
     return None if array.dtype == object else array
 
 
+def why_irregular(values) -> str:
+    """Why `regular_array` makes no array of `values`, for errors: the first item that is no number, or the lengths."""
+    rest = [values]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, (list, tuple)):
+            rest.extend(reversed(item))
+        elif item is None or isinstance(item, (str, bytes, set, dict)):
+            return f"it holds {item!r}, which is no number"
+        elif isinstance(item, int) and not -(1 << 63) <= item < 1 << 63:
+            return f"it holds {item}, which int64 does not"
+    return "it holds nested lists with different lengths"
+
+
 def dtype_is_floating(dtype) -> bool:
     """Whether `dtype` (VarType, numpy type or name) is a floating-point type."""
     return convert_np_dtype_to_dtype_(dtype) in _FLOATING

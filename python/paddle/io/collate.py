@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import paddle._core as core
+from paddle._basics.dtypes import why_irregular
 from paddle.tensor.manipulation import stack
 from paddle.tensor.tensor import to_tensor
 
@@ -132,7 +133,7 @@ def as_array(value: Any) -> np.ndarray:
         array = np.empty(1, dtype=object)
     if array.dtype == np.object_:
         raise TypeError(
-            "a batch does not make one array: it holds nested lists with different lengths. Look at what the generator "
+            f"a batch does not make one array: {why_irregular(value)}. Look at what the generator "
             "given to decorate_batch_generator yields, or build a LoDTensor with fluid.create_lod_tensor"
         )
     return array

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 import paddle._core as core
-from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_, regular_array, to_numpy_dtype
+from paddle._basics.dtypes import (
+    VarType,
+    convert_dtype,
+    convert_np_dtype_to_dtype_,
+    regular_array,
+    to_numpy_dtype,
+    why_irregular,
+)
 from paddle._programs.operator import Operator
 from paddle._programs.variable import Variable, isinstance_of
 
@@ -96,13 +103,13 @@ def _as_lodtensor(data: Any, place, dtype=None):
             raise AssertionError("feed: dtype must be given for data other than an ndarray")
         dtype = to_numpy_dtype(dtype)
         if isinstance(data, (list, tuple)):
-            data = regular_array(data)
-            if data is None:
+            array = regular_array(data)
+            if array is None:
                 raise TypeError(
-                    "feed: the data is no array: it has nested lists with different lengths; "
-                    "fluid.create_lod_tensor makes a LoDTensor of them"
+                    f"feed: the data is no array: {why_irregular(data)}; "
+                    "fluid.create_lod_tensor makes a LoDTensor of lists with different lengths"
                 )
-            data = data.astype(dtype)
+            data = array.astype(dtype)
         elif np.isscalar(data):
             data = np.array([data]).astype(dtype)
         elif not isinstance(data, core.Tensor):

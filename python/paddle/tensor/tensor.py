@@ -9,7 +9,7 @@ import paddle._core as _core
 from paddle._basics import mode, unique_name
 from paddle._basics import numpy as np
 from paddle._basics.default_dtype import get_default_dtype
-from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_, regular_array
+from paddle._basics.dtypes import VarType, convert_dtype, convert_np_dtype_to_dtype_, regular_array, why_irregular
 from paddle._basics.mode import _get_paddle_place, in_static_mode
 from paddle._basics.place import CPUPlace, CUDAPinnedPlace, CUDAPlace, device_number
 from paddle._basics.to_string import to_string
@@ -88,7 +88,7 @@ def _as_array(data, dtype) -> Any:
     if isinstance(data, (list, tuple)):
         array = regular_array(data)
         if array is None:
-            raise ValueError("to_tensor: data does not make one array: it holds nested lists with different lengths")
+            raise ValueError(f"to_tensor: data does not make one array: {why_irregular(data)}")
     elif isinstance(data, memoryview):
         array = np.asarray(data)
     elif np.isscalar(data) and not isinstance(data, (str, bytes)):
