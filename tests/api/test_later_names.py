@@ -501,6 +501,13 @@ def test_in_place_gradient(name):
         changed(x, *arguments)
 
 
+@pytest.mark.parametrize("name", ["fmax", "fmin"])
+def test_gradient_of_equal_elements(name):
+    x, y = (paddle.to_tensor([1.0, 2.0, 3.0], stop_gradient=False) for _ in range(2))
+    getattr(paddle, name)(x, y * paddle.to_tensor([1.0, 2.0, 0.5])).sum().backward()
+    np.testing.assert_array_equal(x.grad, [1, *([0, 1] if name == "fmax" else [1, 0])])
+
+
 @pytest.mark.parametrize("name", ["fill_", "zero_"])
 def test_filled_tensors_are_changed(name):
     y = paddle.to_tensor([1.0], stop_gradient=False) * 1.0

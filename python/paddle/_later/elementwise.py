@@ -232,7 +232,8 @@ def _extremum(function, x, y):
     nan_x, nan_y = paddle.isnan(x), paddle.isnan(y)
     left = choose(nan_x, paddle.zeros_like(x), x)
     right = choose(nan_y, paddle.zeros_like(y), y)
-    best = choose(nan_x, y, function(left, right))  # y where both are NaN
+    # y where both are NaN; of equal elements the second operand of `function` takes the gradient, in 2.6 that is x
+    best = choose(nan_x, y, function(right, left))
     return choose(paddle.logical_and(nan_y, paddle.logical_not(nan_x)), x, best)
 
 
