@@ -342,6 +342,16 @@ def test_summary_of_a_model(mode):
         assert made(prepared=False).summary()["total_params"] == 20 * 16 + 16 + 16 * 10 + 10
 
 
+def test_summary_and_flops_of_a_translated_network():
+    """Also after a run, from which on the Program runs in place of the layers."""
+    net = paddle.jit.to_static(nn.Sequential(nn.Linear(4, 3), nn.ReLU()))
+    for _ in range(2):
+        assert paddle.summary(net, (None, 4))["total_params"] == 15
+        assert paddle.flops(net, [1, 4]) == 12
+        net(paddle.ones([1, 4]))
+    assert paddle.jit.ProgramTranslator().enable_to_static
+
+
 def test_flops(capsys):
     net = nn.Sequential(
         nn.Conv2D(3, 8, 3), nn.BatchNorm2D(8), nn.ReLU(), nn.AvgPool2D(7), nn.Flatten(), nn.Dropout(), nn.Linear(32, 4)

@@ -15,6 +15,7 @@ from paddle.nn import Layer
 from paddle.static import Program
 from paddle.tensor import randn
 
+from .model_summary import untranslated
 from .static_flops import static_flops
 from .table import framed
 
@@ -131,7 +132,7 @@ def _layer_flops(net: Layer, inputs: Any, custom: dict[type, Any], print_detail:
             if count is not None:
                 hooks.append(layer.register_forward_post_hook(count))
             hooks.append(layer.register_forward_post_hook(_note))
-        with no_grad_():
+        with no_grad_(), untranslated():
             net(inputs)
         called: list[Any] = [layer for _, layer in leaves if "total_params" in layer.__dict__]
         rows = [(c.full_name(), c.input_shape, c.output_shape, int(c.total_params), int(c.total_ops)) for c in called]

@@ -13,6 +13,7 @@ import paddle._core as _core
 from paddle._basics.mode import in_static_mode
 from paddle._dispatch.dygraph import no_grad_
 from paddle._programs.variable import Variable
+from paddle.jit import ProgramTranslator
 from paddle.nn import Layer, LayerList, Sequential
 from paddle.static import InputSpec
 from paddle.tensor import cast, rand
@@ -88,6 +89,19 @@ class _Row:
         ]
         self.params = sum(math.prod(p.shape) for p in [*own, *buffers])
         self.trainable = sum(math.prod(p.shape) for p in own if getattr(p, "trainable", not p.stop_gradient))
+
+
+@contextlib.contextmanager
+def untranslated() -> Iterator[None]:
+    """Context in which functions of to_static run in dygraph mode: a Program that is there calls no hooks of layers."""
+    translator = ProgramTranslator.get_instance()
+    before, translator.enable_to_static = translator.enable_to_static, False
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "to_static has no effect")
+            yield
+    finally:
+        translator.enable_to_static = before
 
 
 @contextlib.contextmanager
@@ -181,7 +195,7 @@ def summary(net: Layer, input_size: Any, dtypes: Any = None) -> dict[str, int]:
     training = [layer.training for layer in layers]
     net.eval()
     try:
-        with _watched(net) as rows:
+        with _watched(net) as rows, untranslated():
             net(*_inputs(shapes, dtypes))
     finally:
         for layer, was in zip(layers, training, strict=True):
