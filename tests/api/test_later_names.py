@@ -501,6 +501,15 @@ def test_in_place_gradient(name):
         changed(x, *arguments)
 
 
+def test_no_broadcast_in_place():
+    x = paddle.ones([2])
+    with pytest.raises(
+        ValueError, match=r"add_: a Tensor of shape \[2\] can not be changed in place to shape \[3, 2\]"
+    ):
+        x.add_(paddle.ones([3, 2]))
+    assert x.add_(paddle.ones([1])).tolist() == [2.0, 2.0]
+
+
 @pytest.mark.parametrize("name", ["fmax", "fmin"])
 def test_gradient_of_equal_elements(name):
     x, y = (paddle.to_tensor([1.0, 2.0, 3.0], stop_gradient=False) for _ in range(2))

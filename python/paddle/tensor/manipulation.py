@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import paddle._core as _core
 from paddle import _ops
 from paddle._basics.checks import INTS
@@ -59,13 +61,15 @@ def computed_in_place(name, plain, x, *args, **kwargs):
     """`x` becomes `plain(x, ...)`, whose gradient reads a copy of the value before.
 
     Raises:
-        ValueError: for a leaf that needs a gradient.
+        ValueError: for a leaf that needs a gradient, and where `x` would be broadcast.
     """
-    if not _core.is_grad_enabled():
-        return in_place(x, plain(x, *args, **kwargs))
-    if not x.stop_gradient and x.is_leaf:
+    recorded = _core.is_grad_enabled()
+    if recorded and not x.stop_gradient and x.is_leaf:
         raise ValueError(f"{name}: a leaf Tensor with stop_gradient=False can not be changed in place but in no_grad()")
-    return in_place(x, plain(_ops.assign(x), *args, **kwargs))
+    out = plain(_ops.assign(x) if recorded else x, *args, **kwargs)
+    if math.prod(out.shape) != math.prod(x.shape):
+        raise ValueError(f"{name}: a Tensor of shape {x.shape} can not be changed in place to shape {out.shape}")
+    return in_place(x, out)
 
 
 def _sizes(shape) -> list[int]:
