@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import paddle
+import paddle.fluid as fluid
 import pytest
 
 SHAPE = (3, 4)
@@ -161,3 +162,23 @@ def test_into_a_constant_in_a_program():
     finally:
         paddle.disable_static()
     np.testing.assert_array_equal(da, [5, 5])
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda y: paddle.assign(paddle.ones([2]), output=y),
+        lambda y: fluid.layers.sums([paddle.ones([2])], out=y),
+        lambda y: fluid.layers.fill_constant([2], "float32", 7.0, out=y),
+        lambda y: fluid.layers.zeros_like(y, out=y),
+        lambda y: fluid.layers.ones_like(y, out=y),
+    ],
+    ids=["assign", "sums", "fill_constant", "zeros_like", "ones_like"],
+)
+def test_a_written_output_is_changed(write):
+    """A gradient that needs the value before the output was written is refused."""
+    y = paddle.to_tensor([1.0, 2.0], stop_gradient=False) * 2.0
+    square = y * y
+    write(y)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        square.sum().backward()

@@ -152,8 +152,8 @@ def arange(start=0, end=None, step=1, dtype=None, name=None) -> Tensor:
     return out
 
 
-def _changed(output):
-    # `output` is an ordinary output of the operator, which does not count it as written in place.
+def written(output):
+    """`output`, written by an operator, for which it is an ordinary output and not one that is changed in place."""
     if not in_static_mode():
         output._bump_inplace_version()
     return output
@@ -181,7 +181,7 @@ def assign_array(array: np.ndarray, output=None):
     attr, kind = _VALUES[dtype]
     values = {attr: [kind(v) for v in array.flat]}
     out = _ops.assign_value(dtype=dtype, shape=list(array.shape), Out=output, **values)
-    return out if output is None else _changed(out)
+    return out if output is None else written(out)
 
 
 def assign(x, output=None) -> Tensor:
@@ -198,14 +198,14 @@ def assign(x, output=None) -> Tensor:
     """
     check_arguments("assign", x)
     if isinstance(x, Variable):
-        return _ops.assign(x) if output is None else _changed(_ops.assign(x, Out=output))
+        return _ops.assign(x) if output is None else written(_ops.assign(x, Out=output))
     if in_static_mode():
         return assign_array(np.array(x), output)
     array = np.array(x)
     if array.dtype == np.float64:
         array = array.astype("float32")
     tensor = _core.tensor_from_array(array, True)
-    return tensor if output is None else _changed(_ops.assign(tensor, Out=output))
+    return tensor if output is None else written(_ops.assign(tensor, Out=output))
 
 
 def linspace(start, stop, num, dtype=None, name=None) -> Tensor:

@@ -171,7 +171,7 @@ def sums(input, out=None):  # noqa: A002
         check_variable_and_dtype(x, "input", NUMERIC, "sums")
     if out is not None:
         check_variable_and_dtype(out, "out", NUMERIC, "sums")
-    return _ops.sum(inputs, Out=out)
+    return _ops.sum(inputs) if out is None else creation.written(_ops.sum(inputs, Out=out))
 
 
 def assign(input, output=None):  # noqa: A002
@@ -222,7 +222,8 @@ def fill_constant(shape, dtype, value, force_cpu=False, out=None, name=None):
     if out is not None:
         check_variable_and_dtype(out, "out", [dtype], "fill_constant")
     vartype = convert_np_dtype_to_dtype_(dtype)
-    return creation.fill(shape, value, vartype, name, force_cpu=force_cpu, Out=out)
+    result = creation.fill(shape, value, vartype, name, force_cpu=force_cpu, Out=out)
+    return result if out is None else creation.written(result)
 
 
 def fill_constant_batch_size_like(
@@ -309,7 +310,7 @@ def zeros_like(x, out=None):
     check_variable_and_dtype(x, "x", BOOL_NUMERIC, "ones_like")
     result = _ops.fill_zeros_like(x, Out=out)
     result.stop_gradient = True
-    return result
+    return result if out is None else creation.written(result)
 
 
 def ones_like(x, out=None):
@@ -317,7 +318,7 @@ def ones_like(x, out=None):
     check_variable_and_dtype(x, "x", BOOL_NUMERIC, "ones_like")
     result = _ops.fill_any_like(x, value=1.0, Out=out)
     result.stop_gradient = True
-    return result
+    return result if out is None else creation.written(result)
 
 
 def reverse(x, axis):
