@@ -140,16 +140,29 @@ def data_parallel() -> None:
 
 def during_backward() -> None:
     """Buckets are summed while backward computes the gradients of earlier layers, and a failed backward leaves none."""
-    net = paddle.nn.Sequential(paddle.nn.Linear(3, 4), paddle.nn.Tanh(), paddle.nn.Linear(4, 2))
-    model = paddle.DataParallel(net, comm_buffer_size=1e-6, last_comm_buffer_size=1e-6)
-    first, started, fails = model.parameters()[0], [], []
+    started, fails = [], []
 
-    def seen(grad: Any) -> None:
-        started.append(fake_nccl.calls.count("allReduce"))
-        if fails:
-            raise ValueError("stops")
+    class Seen(paddle.autograd.PyLayer):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return paddle.tanh(x)
 
-    first.register_hook(seen)
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            started.append(fake_nccl.calls.count("allReduce"))
+            if fails:
+                raise ValueError("stops")
+            return grad
+
+    class Net(paddle.nn.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = paddle.nn.Linear(3, 4), paddle.nn.Linear(4, 2)
+
+        def forward(self, x: Any) -> Any:
+            return self.second(Seen.apply(self.first(x)))
+
+    model = paddle.DataParallel(Net(), comm_buffer_size=1e-6, last_comm_buffer_size=1e-6)
     x = on_device(np.full((5, 3), RANK + 0.5, "float32"))
     with model.no_sync():
         model(x).mean().backward()
