@@ -127,7 +127,7 @@ def test_operands_without_elements(op, shim):
     same(op, ins, grad, **attrs)
 
 
-def test_rois_beside_infinite_corners(shim):
+def test_rois_near_infinite_corners(shim):
     """An element that no sample of a RoI reads has no effect."""
     x = np.random.default_rng(0).normal(size=(1, 2, 12, 10)).astype("float32")
     x[:, :, 0, 0], x[:, :, -1, -1] = -INF, NAN
