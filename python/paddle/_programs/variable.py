@@ -209,6 +209,8 @@ class Variable(metaclass=VariableMetaClass):
     @stop_gradient.setter
     def stop_gradient(self, value) -> None:
         self._stop_gradient = value
+        if building.current is not None:
+            building.current.derived.discard(self.name)
 
     @property
     def persistable(self) -> bool:

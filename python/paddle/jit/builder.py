@@ -42,6 +42,7 @@ class Builder:
         tensors (list): the captured Tensors, in the order of their first use.
         sources (list): for each Tensor the table of its Layer and the name in it, or None.
         names (list): their Variables' names.
+        derived (set): names of variables whose stop_gradient follows from that of inputs.
         assigned (dict): (id of a Layer, attribute) to (Layer, attribute, Variable) for members that the function sets.
     """
 
@@ -51,6 +52,7 @@ class Builder:
         self.sources: list[Any] = []
         self.names: list[str] = []
         self.assigned: dict[tuple[int, str], tuple] = {}
+        self.derived: set[str] = set()
         #: whether the Program has gradients: operators within it may be under no_grad
         self.recording = _core.is_grad_enabled()
         self._vars: dict[int, Variable] = {}

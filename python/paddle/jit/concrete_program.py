@@ -94,7 +94,7 @@ class ConcreteProgram:
         main.random_seed = guards.default_main_program().random_seed
         startup.random_seed = guards.default_startup_program().random_seed
         with building_in(main, startup) as builder:
-            variables = _Feeds(main.global_block())
+            variables = _Feeds(main.global_block(), builder)
             args, kwargs = rebuild(input_spec, variables), rebuild(input_kwargs_spec, variables)
             inputs = [class_instance, *args] if class_instance is not None else args
             try:
@@ -166,8 +166,8 @@ class ConcreteProgram:
 class _Feeds:
     """Replaces InputSpecs by data Variables; equal names get numbers."""
 
-    def __init__(self, block: Any) -> None:
-        self.block = block
+    def __init__(self, block: Any, builder: Builder) -> None:
+        self.block, self.builder = block, builder
         self.count = 0
 
     def __call__(self, value: Any) -> Any:
@@ -182,6 +182,7 @@ class _Feeds:
             name=name, shape=value.shape, dtype=value.dtype, is_data=True, need_check_feed=False
         )
         var.stop_gradient = getattr(value, "stop_gradient", True)
+        self.builder.derived.add(name)
         return var
 
 

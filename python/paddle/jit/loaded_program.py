@@ -150,6 +150,7 @@ def _copied(block: Any, var: Variable, base: str) -> Variable:
     while block.has_var(name):
         name = unique_name.generate(base)
     out = block.create_var(name=name, shape=var.shape, dtype=var.dtype, lod_level=var.lod_level)
+    out.stop_gradient = var.stop_gradient
     if var.dtype == VarType.BOOL:  # scale has no kernel for it
         block.append_op(type="assign", inputs={"X": [var]}, outputs={"Out": [out]})
     else:
@@ -163,7 +164,8 @@ def _append_block(program: Program, block: Any, source: Program, index: int, bou
     for var in given.vars.values():
         if var.name in bound:
             continue
-        kwargs: dict[str, Any] = {"stop_gradient": not _core.is_grad_enabled()}
+        stopped = building.current.recording and not _core.is_grad_enabled()
+        kwargs: dict[str, Any] = {"stop_gradient": stopped or var.stop_gradient}
         if var.type in (VarType.LOD_TENSOR, VarType.SELECTED_ROWS, VarType.LOD_TENSOR_ARRAY):
             kwargs |= {"shape": var.shape, "dtype": var.dtype}
         if var.type in (VarType.LOD_TENSOR, VarType.LOD_TENSOR_ARRAY):

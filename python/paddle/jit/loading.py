@@ -25,6 +25,7 @@ from paddle.static.vars_io import is_persistable, load_vars
 
 from .loaded_program import LoadedProgram
 from .saved_files import INFER_MODEL_SUFFIX, INFER_PARAMS_SUFFIX, read_info
+from .stop_flags import flags
 from .translated_layer import TranslatedLayer
 
 __all__ = ["load"]
@@ -84,6 +85,9 @@ def _program(path: str) -> Program:
             program = Program.parse_from_string(content)
     except (ValueError, RuntimeError, _core.EnforceNotMet) as error:
         raise ValueError(f"jit.load: {path} cannot be read: {error}") from error
+    for block, names in zip(program.blocks, flags(content), strict=False):
+        for name in names & block.vars.keys():
+            block.vars[name].stop_gradient = True
     translate(program.desc, f"jit.load: {path}")
     return program
 

@@ -160,6 +160,10 @@ class ProgramCache:
             raise RuntimeError("ProgramCache.get_program: no Program has this key; call the function first")
         return self._caches[item]
 
+    def items(self) -> list[tuple[CacheKey, tuple[ConcreteProgram, PartialProgramLayer]]]:
+        """All keys and their entries."""
+        return list(self._caches.items())
+
     def last(self) -> tuple[CacheKey, tuple[ConcreteProgram, PartialProgramLayer]]:
         """The latest key and its entry."""
         assert self._caches, "ProgramCache.last: no Program was built yet"

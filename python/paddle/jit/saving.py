@@ -24,6 +24,7 @@ from .decorators import to_static
 from .program_translator import ProgramTranslator
 from .saved_files import INFER_MODEL_SUFFIX, INFER_PARAMS_INFO_SUFFIX, INFER_PARAMS_SUFFIX
 from .static_function import StaticFunction
+from .stop_flags import with_flags
 from .structure import leaves
 from .translated_layer import TranslatedLayer
 
@@ -34,6 +35,7 @@ class _Method(NamedTuple):
     """A method as a Program: its inputs and outputs, and the Tensors of its persistable variables.
 
     `places`: the positions of outputs, by the names that they have in this and other Programs of the method.
+    `stopped`: the names of variables that stop gradients, whichever inputs and parameters do.
     """
 
     name: str
@@ -42,6 +44,7 @@ class _Method(NamedTuple):
     outputs: list[Variable]
     tensors: dict[str, Any]
     places: dict[str, int]
+    stopped: set[str]
 
 
 def save(layer: Layer, path: str, input_spec: list | None = None, **configs: Any) -> None:
@@ -109,7 +112,8 @@ def save(layer: Layer, path: str, input_spec: list | None = None, **configs: Any
             prefix = name if method.name == "forward" else f"{name}.{method.name}"
             if any(v.persistable and v.type == _core.VarDesc.VarType.LOD_TENSOR for v in program.list_vars()):
                 write_persistables(executor, program, files, prefix + INFER_PARAMS_SUFFIX)
-            files.write(prefix + INFER_MODEL_SUFFIX, program.desc.serialize_to_string())
+            content = with_flags(program.desc.serialize_to_string(), method.stopped)
+            files.write(prefix + INFER_MODEL_SUFFIX, content)
         files.write(name + INFER_PARAMS_INFO_SUFFIX, pickle.dumps(info, protocol=2))
 
 
@@ -163,7 +167,8 @@ def _methods(layer: Any, specs: list | None) -> Iterator[_Method]:
         for name, loaded in layer._methods.items():
             tensors = dict(zip(loaded.names, layer._tensors(loaded), strict=True))
             places = {var.name: i for i, var in enumerate(loaded.outputs)}
-            yield _Method(name, loaded.program, loaded.inputs, loaded.outputs, tensors, places)
+            stopped = _stopped(loaded.program)
+            yield _Method(name, loaded.program, loaded.inputs, loaded.outputs, tensors, places, stopped)
         return
     found = dict(_static_methods(layer))
     if "forward" not in found:
@@ -181,7 +186,13 @@ def _methods(layer: Any, specs: list | None) -> Iterator[_Method]:
         ):
             tensors[var_name] = tensor if source is None else source[0].get(source[1], tensor)
         places = function.program_cache.output_places()
-        yield _Method(name, concrete.main_program, concrete.feeds(), outputs, tensors, places)
+        stopped = _stopped(concrete.main_program) - (set() if builder is None else builder.derived)
+        yield _Method(name, concrete.main_program, concrete.feeds(), outputs, tensors, places, stopped)
+
+
+def _stopped(program: Program) -> set[str]:
+    """The names of variables that stop gradients, without parameters and buffers."""
+    return {var.name for var in program.list_vars() if var.stop_gradient and not var.persistable}
 
 
 def _chosen_inputs(method: _Method, specs: list | None) -> list[str]:

@@ -203,8 +203,25 @@ class StaticFunction(Wrapped):
     def program_to_save(self, input_spec: Any = None) -> ConcreteProgram:
         """As `concrete_program_specify_input_spec`; after calls of several sizes a Program for all of them.
 
-        An `if` on a size is in it with both branches. Where such a Program cannot be built, it is the latest.
+        An `if` on a size is in it with both branches. Where such a Program cannot be built, it is the latest. It is one
+        with gradients, in which `no_grad` within the function is known, also after calls under no_grad.
         """
+        former = _core.set_grad_enabled(True)
+        try:
+            return self._recorded(self._to_save(input_spec))
+        finally:
+            _core.set_grad_enabled(former)
+
+    def _recorded(self, concrete: ConcreteProgram) -> ConcreteProgram:
+        """The Program with gradients for the arguments of one that was built under no_grad."""
+        if concrete.builder is None or concrete.builder.recording:
+            return concrete
+        made = next(key for key, (program, _) in self._program_cache.items() if program is concrete)
+        args, kwargs = made.input_args_with_spec, made.input_kwargs_with_spec
+        key = CacheKey(self._function_spec, args, kwargs, self._class_instance)
+        return self._program_cache[key][0] if key.like(made) else concrete
+
+    def _to_save(self, input_spec: Any) -> ConcreteProgram:
         if len(self._program_cache) > 1 and self._function_spec.input_spec is None:
             arguments = self._program_cache.open_arguments()
             if arguments is not None:

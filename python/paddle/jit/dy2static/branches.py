@@ -183,6 +183,8 @@ class Merge:
         shape = [a if a == b else -1 for a, b in zip(first.shape, second.shape, strict=True)]
         out = then.parent.create_var(dtype=first.dtype, shape=shape, type=first.type)
         out.stop_gradient = not is_differentiable(out.dtype) or (first.stop_gradient and second.stop_gradient)
+        if building.current is not None:
+            building.current.derived.add(out.name)
         for branch, value in zip(self.branches, (first, second), strict=True):
             with in_block(branch.block):
                 _ops.assign(value, Out=out)
