@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import paddle._core as _core
 from paddle import _ops
@@ -24,15 +24,40 @@ from paddle.tensor.manipulation import concat, reshape, stack
 from paddle.tensor.tensor import to_tensor
 
 from .dy2static.convert_call_func import convert_call
-from .dy2static.errors import refuse_truth
+from .dy2static.errors import refuse_truth, user_place
 from .structure import leaves
 
 __all__: list[str] = []
 
 #: One Program is built at a time: the mode and the default Programs belong to the process.
 LOCK = threading.RLock()
+#: the value of an attribute that is not there
+ABSENT: Any = object()
 #: constants of more elements are inputs of the call, not attributes of an operator
 _SMALL = 1024
+
+
+class Attribute(NamedTuple):
+    """An attribute of a Layer, no parameter, buffer or sublayer, that the function sets or deletes.
+
+    `before`: its value before the call, or ABSENT; `place`: file and line of the first assignment.
+    """
+
+    layer: Any
+    name: str
+    before: Any
+    place: str
+
+    def value(self) -> Any:
+        """The value now, or ABSENT."""
+        return self.layer.__dict__.get(self.name, ABSENT)
+
+    def restore(self) -> None:
+        """Give it the value from before the call."""
+        if self.before is ABSENT:
+            self.layer.__dict__.pop(self.name, None)
+        else:
+            self.layer.__dict__[self.name] = self.before
 
 
 class Builder:
@@ -44,14 +69,22 @@ class Builder:
         names (list): their Variables' names.
         derived (set): names of variables whose stop_gradient follows from that of inputs.
         assigned (dict): (id of a Layer, attribute) to (Layer, attribute, Variable) for members that the function sets.
+        attributes (dict): likewise to the Attribute, for other attributes.
+        hidden (dict): likewise to the value of an attribute that is kept here until the function sets it: `reads` has
+            the keys of those that the function reads before.
     """
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        #: the attributes that were hidden at the start
+        self.watched: dict[tuple[int, str], Attribute] = {}
         self.tensors: list[Any] = []
         self.sources: list[Any] = []
         self.names: list[str] = []
         self.assigned: dict[tuple[int, str], tuple] = {}
+        self.attributes: dict[tuple[int, str], Attribute] = {}
+        self.hidden: dict[tuple[int, str], Any] = {}
+        self.reads: set[tuple[int, str]] = set()
         self.derived: set[str] = set()
         #: whether the Program has gradients: operators within it may be under no_grad
         self.recording = _core.is_grad_enabled()
@@ -108,6 +141,45 @@ class Builder:
     def assign_member(self, layer: Any, name: str, value: Variable) -> None:
         """Set a Layer's attribute: in the Program now, in the Layer after each call."""
         self.assigned[id(layer), name] = (layer, name, value)
+
+    def will_change(self, layer: Any, name: str) -> None:
+        """An attribute is about to be set or deleted: `attributes` has its value from before the call."""
+        key = id(layer), name
+        hidden = self.hidden.pop(key, ABSENT)
+        members = layer.__dict__
+        # not of a Layer that the function makes, nor what a first call of build_once leaves
+        if key not in self.attributes and members.get("_init_in_dynamic_mode") and name != "_built":
+            before = members.get(name, ABSENT) if hidden is ABSENT else hidden
+            self.attributes[key] = Attribute(layer, name, before, user_place())
+        if hidden is not ABSENT:
+            members.setdefault(name, hidden)
+
+    def hide(self, attribute: Attribute) -> None:
+        """Keep the value of an attribute here until the function sets it."""
+        key = id(attribute.layer), attribute.name
+        self.attributes[key] = attribute
+        if hasattr(type(attribute.layer), attribute.name):  # reading it would find the attribute of the class
+            self.reads.add(key)
+        elif attribute.before is not ABSENT:
+            self.watched[key] = attribute
+            self.hidden[key] = attribute.layer.__dict__.pop(attribute.name)
+
+    def hidden_value(self, layer: Any, name: str) -> Any:
+        """The value of an attribute that is hidden; counts as a read."""
+        self.reads.add((id(layer), name))
+        return self.hidden[id(layer), name]
+
+    def put_back(self, layer: Any, name: str, value: Any) -> bool:
+        """Hide an attribute again that gets its value from before the call; whether it is one."""
+        key = id(layer), name
+        if key in self.hidden:
+            return self.hidden[key] is value
+        found = self.watched.get(key)
+        if found is None or found.before is not value:
+            return False
+        layer.__dict__.pop(name, None)
+        self.hidden[key] = value
+        return True
 
     @staticmethod
     def no_value(what: str) -> TypeError:

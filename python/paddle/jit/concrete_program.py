@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+from collections.abc import Iterator
 from typing import Any
 
 import paddle._core as _core
@@ -11,10 +14,10 @@ from paddle._programs.variable import Variable, isinstance_of
 from paddle.nn.layer.layers import Layer
 from paddle.static.creation import InputSpec
 
-from .builder import Builder, building_in, read_names, returned
+from .builder import ABSENT, Attribute, Builder, building_in, read_names, returned
 from .dy2static.cache import convert_to_static
-from .dy2static.errors import translated
-from .dy2static.values import Maybe
+from .dy2static.errors import UnsupportedSyntaxError, translated
+from .dy2static.values import Maybe, same
 from .function_spec import FunctionSpec
 from .structure import leaves, rebuild
 
@@ -32,7 +35,10 @@ class ConcreteProgram:
         function: the dygraph function.
         main_program, startup_program (Program): the operators; the second one is empty.
         builder (Builder): the captured Tensors.
-        assigned (list): (Layer, attribute, Variable) of each attribute that the function assigns a Tensor to.
+        assigned (list): (Layer, attribute, value) of each attribute that the function sets, with Variables for Tensors;
+            ABSENT for one that it deletes.
+        stateful (UnsupportedSyntaxError): for a function that sets an attribute, no Tensor, by its former value: a call
+            runs in dygraph mode; None for others.
     """
 
     __slots__ = (
@@ -46,6 +52,7 @@ class ConcreteProgram:
         "parameters",
         "result",
         "startup_program",
+        "stateful",
     )
 
     def __init__(
@@ -68,6 +75,7 @@ class ConcreteProgram:
         self.startup_program = startup_program
         self.builder: Builder | None = None
         self.assigned: list[tuple] = []
+        self.stateful: UnsupportedSyntaxError | None = None
 
     @staticmethod
     def from_func_spec(
@@ -90,10 +98,29 @@ class ConcreteProgram:
                 f"to_static is only available in dynamic mode, but the Layer {type(class_instance).__name__} was made "
                 "in static mode: call paddle.disable_static() before it is made"
             )
+        make = functools.partial(
+            ConcreteProgram._made, func_spec, input_spec, input_kwargs_spec, class_instance, function
+        )
+        made, changed = make({})
+        if changed:
+            # Attributes that are no Tensors: a second time to know whether their new values depend on the old ones.
+            made, _ = make(changed)
+        return made
+
+    @staticmethod
+    def _made(
+        func_spec: FunctionSpec,
+        input_spec: list,
+        input_kwargs_spec: dict,
+        class_instance: Any,
+        function: Any,
+        watched: dict[tuple[int, str], Attribute],
+    ) -> tuple[ConcreteProgram, dict[tuple[int, str], Attribute]]:
+        """The ConcreteProgram, and the attributes to watch: those that had a value and got another one."""
         main, startup = Program(), Program()
         main.random_seed = guards.default_main_program().random_seed
         startup.random_seed = guards.default_startup_program().random_seed
-        with building_in(main, startup) as builder:
+        with building_in(main, startup) as builder, _restored(builder, watched):
             variables = _Feeds(main.global_block(), builder)
             args, kwargs = rebuild(input_spec, variables), rebuild(input_kwargs_spec, variables)
             inputs = [class_instance, *args] if class_instance is not None else args
@@ -116,6 +143,22 @@ class ConcreteProgram:
 
             result = rebuild(result, lambda leaf: _split(leaf, out, flags))
             assigned = [(layer, name, out(value)) for layer, name, value in builder.assigned.values()]
+            changed, stateful = {}, None
+            for key, attribute in builder.attributes.items():
+                value = attribute.value()
+                try:
+                    kept = rebuild(value, out)
+                except ValueError:  # computed in a branch or loop
+                    stateful = stateful or _stateful(attribute, "is set by a function that a branch or loop calls")
+                    continue
+                before = attribute.before
+                if before is ABSENT:
+                    before = getattr(type(attribute.layer), attribute.name, ABSENT)
+                if before is not ABSENT and not same(before, value):
+                    changed[key] = attribute
+                if key in builder.reads:
+                    stateful = stateful or _stateful(attribute, "depends on its value before the call")
+                assigned.append((attribute.layer, attribute.name, kept))
         _refuse_new_parameters(main, builder, func_spec)
         outputs = result
         if outputs is not None and (not isinstance(outputs, (tuple, list)) or len(outputs) == 1):
@@ -128,7 +171,8 @@ class ConcreteProgram:
         )
         made_program.kwargs, made_program.result = kwargs, result
         made_program.builder, made_program.assigned = builder, assigned
-        return made_program
+        made_program.stateful = stateful
+        return made_program, changed
 
     def variables(self) -> list[Variable]:
         """The Variables among the results, in order."""
@@ -161,6 +205,30 @@ class ConcreteProgram:
         """The Variables of the arguments, in order."""
         found = leaves([self.inputs, self.kwargs])
         return [leaf for leaf in found if isinstance_of(leaf, Variable)]
+
+
+@contextlib.contextmanager
+def _restored(builder: Builder, watched: dict[tuple[int, str], Attribute]) -> Iterator[None]:
+    """Attributes of Layers have their values from before when the Program is built; `watched` are hidden until then."""
+    try:
+        for attribute in watched.values():
+            builder.hide(attribute)
+        yield
+    finally:
+        builder.hidden.clear()
+        for attribute in builder.attributes.values():
+            attribute.restore()
+
+
+def _stateful(attribute: Attribute, why: str) -> UnsupportedSyntaxError:
+    kind = type(attribute.layer).__name__
+    what = f"the attribute '{attribute.name}' of {kind}, which {why},"
+    return UnsupportedSyntaxError(
+        f"to_static: {attribute.place}: {what} cannot be part of a Program. Make it a Tensor, by register_buffer in "
+        "__init__",
+        what,
+        attribute.place,
+    )
 
 
 class _Feeds:

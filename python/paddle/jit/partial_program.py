@@ -14,6 +14,7 @@ from paddle._programs.program import Program
 from paddle._programs.variable import Variable, isinstance_of
 from paddle.nn.layer.layers import Layer
 
+from .builder import ABSENT
 from .concrete_program import ConcreteProgram, Presence
 from .structure import leaves, rebuild
 
@@ -35,7 +36,7 @@ class PartialProgramLayer:
         self._origin_main_program = concrete_program.main_program
         self._feeds = concrete_program.feeds()
         results = _variables(concrete_program.result)
-        results += [var for _, _, var in concrete_program.assigned]
+        results += _variables([value for _, _, value in concrete_program.assigned])
         #: each output once
         self._outs = list({var.name: var for var in results}.values())
         self._names = [var.name for var in self._outs]
@@ -110,14 +111,17 @@ class PartialProgramLayer:
                 out.name = name
         if self._alone:
             return outs[0]
-        for layer, name, var in self._concrete.assigned:
-            setattr(layer, name, outs[self._places[var.name]])
 
         def value(leaf: Any) -> Any:
             if isinstance(leaf, Presence):
                 return rebuild(leaf.value if value(leaf.present).numpy().item() else leaf.other, value)
             return outs[self._places[leaf.name]] if isinstance_of(leaf, Variable) else leaf
 
+        for layer, name, kept in self._concrete.assigned:
+            if kept is not ABSENT:
+                setattr(layer, name, rebuild(kept, value))
+            elif hasattr(layer, name):
+                delattr(layer, name)
         return rebuild(self._concrete.result, value)
 
     def _native(self, recorded: bool) -> Any:

@@ -164,6 +164,12 @@ class ProgramCache:
         """All keys and their entries."""
         return list(self._caches.items())
 
+    def drop(self, concrete: ConcreteProgram) -> None:
+        """Removes the entry of a ConcreteProgram."""
+        for key, (each, _) in self.items():
+            if each is concrete:
+                del self._caches[key]
+
     def last(self) -> tuple[CacheKey, tuple[ConcreteProgram, PartialProgramLayer]]:
         """The latest key and its entry."""
         assert self._caches, "ProgramCache.last: no Program was built yet"

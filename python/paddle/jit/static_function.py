@@ -60,6 +60,8 @@ class StaticFunction(Wrapped):
         self._program_cache = ProgramCache()
         self._program_trans = ProgramTranslator()
         self._warned: set[str] = set()
+        #: whether a call has run in dygraph mode because of attributes that it sets
+        self._retried = False
         self._quick: dict[tuple | None, PartialProgramLayer] = {}
         for name in ("__name__", "__qualname__", "__doc__", "__module__", "__annotations__"):
             if hasattr(function, name):
@@ -102,7 +104,13 @@ class StaticFunction(Wrapped):
             return self._run(layer, args, kwargs)
         given, rest = self._function_spec.unified_args_and_kwargs(args, kwargs)
         try:
-            _, layer = self.get_concrete_program(*given, **rest)
+            concrete, layer = self.get_concrete_program(*given, **rest)
+            if concrete.stateful is not None:
+                if not self._retried and not strict_mode():  # an attribute that only the first call sets
+                    self._retried = True
+                    self._program_cache.drop(concrete)
+                    return self._call_dygraph_function(*args, **kwargs)
+                raise concrete.stateful
         except UnsupportedSyntaxError as error:
             if strict_mode():
                 raise
@@ -208,7 +216,12 @@ class StaticFunction(Wrapped):
         """
         former = _core.set_grad_enabled(True)
         try:
-            return self._recorded(self._to_save(input_spec))
+            found = self._recorded(self._to_save(input_spec))
+            if found.stateful is not None:
+                if strict_mode():
+                    raise found.stateful
+                warnings.warn(f"{found.stateful}. The saved Program has the value of now", stacklevel=3)
+            return found
         finally:
             _core.set_grad_enabled(former)
 

@@ -267,7 +267,11 @@ def run_if(
         raise unsupported("`if` on a Tensor inside `try`", *place[:3], "Move the `if` out of the `try`")
     pred = scalar_bool(test)
     conditions = (pred, _ops.logical_not(pred))
+    builder = building.current
+    reads = set() if builder is None else set(builder.reads)
     before = get()
+    if builder is not None:  # attributes that both branches set do not depend on their values before
+        builder.reads = reads
     while True:
         branches = (_Branch(conditions[0]), _Branch(conditions[1]))
         contents = Contents(before)

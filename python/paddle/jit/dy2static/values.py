@@ -58,6 +58,8 @@ def set_attribute(owner: Any, name: str, value: Any) -> None:
         with contextlib.suppress(AttributeError):
             delattr(owner, name)
     else:
+        if building.current is not None and building.current.put_back(owner, name, value):
+            return
         try:
             unchanged = getattr(owner, name) is value
         except AttributeError:

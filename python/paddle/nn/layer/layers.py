@@ -392,6 +392,8 @@ class Layer:
                 if building.current is not None and in_static_mode():
                     return building.current.member(self, members, name)
                 return members[name]
+        if building.current is not None and (id(self), name) in building.current.hidden:
+            return building.current.hidden_value(self, name)
         if name in _MADE_BY_INIT and name not in own:
             raise AttributeError(
                 f"'{type(self).__name__}' object has no attribute '{name}': its __init__ has not called "
@@ -432,6 +434,8 @@ class Layer:
                 self._only_none(name, value, "buffers", "core.VarBase")
                 buffers[name] = None
         else:
+            if building.current is not None and in_static_mode():
+                building.current.will_change(self, name)
             object.__setattr__(self, name, value)
 
     def _keep(self, store: str, name: str, value: Any) -> None:
@@ -459,6 +463,8 @@ class Layer:
                 del store[name]
                 self._non_persistable_buffer_names_set.discard(name)
                 return
+        if building.current is not None and in_static_mode():
+            building.current.will_change(self, name)
         object.__delattr__(self, name)
 
     def __dir__(self) -> list[str]:
