@@ -177,3 +177,73 @@ def test_strict_mode_raises(monkeypatch):
     with pytest.raises(NotImplementedError, match="depends on its value before the call"):
         net(paddle.ones([2]))
     assert net.k == 0
+
+
+class BuffersByMethods(nn.Layer):
+    """Methods that branches call assign buffers, in one branch or both, and within each other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("b", paddle.ones([1]))
+        self.register_buffer("n", paddle.zeros([1]))
+
+    def double(self):
+        self.b = self.b * 2
+
+    def count(self, by):
+        self.n = self.n + by
+        if self.n > 2:
+            self.double()
+
+    def forward(self, x):
+        self.n = self.n + 0.5
+        if x.sum() > 0:
+            self.double()
+            self.count(1)
+        else:
+            self.count(x.max())
+        return x * self.b
+
+
+def test_buffers_that_a_function_of_a_branch_assigns():
+    net, static = BuffersByMethods(), to_static(BuffersByMethods())
+    for value in (1.0, -2.0, 3.0, 4.0, 2.0, -1.0):
+        x = paddle.full([2], value)
+        assert static(x).numpy().tolist() == net(x).numpy().tolist()
+        assert (static.b.item(), static.n.item()) == (net.b.item(), net.n.item())
+    assert static.forward.get_traced_count() == 1
+
+
+def test_a_buffer_of_another_rank_in_one_branch_is_refused():
+    class Grows(BuffersByMethods):
+        def grow(self):
+            self.b = self.b * paddle.ones([2, 1])
+
+        def forward(self, x):
+            if x.sum() > 0:
+                self.grow()
+            return x
+
+    with pytest.raises(ValueError, match=r"'Grows.b' is .* must\s+give as many dimensions"):
+        to_static(Grows())(paddle.ones([2]))
+
+
+def test_an_attribute_that_a_function_of_a_branch_sets():
+    class Notes(BuffersByMethods):
+        def note(self, x):
+            self.noted = x * 2
+
+        def forward(self, x):
+            if x.sum() > 0:
+                self.note(x)
+            return x * 3
+
+    static = to_static(Notes())
+    for value in (1.0, 2.0, -1.0):  # a buffer after the first call
+        assert static(paddle.full([1], value)).item() == value * 3
+    assert static.noted.item() == 4.0
+    static = to_static(Notes())
+    with pytest.warns(UserWarning, match="the attribute 'noted' of Notes, which is set by a function"):
+        for value in (-1.0, -2.0):
+            assert static(paddle.full([1], value)).item() == value * 3
+    assert not hasattr(static, "noted")

@@ -276,12 +276,17 @@ def run_if(
         branches = (_Branch(conditions[0]), _Branch(conditions[1]))
         contents = Contents(before)
         after = []
+        assigned = {} if builder is None else dict(builder.assigned)
+        buffers = []
         for branch, function in zip(branches, (then, other), strict=True):
             branch.run(function)
             found = get()
             after.append([contents.frozen(value) for value in found])
             contents.restore()
             put(before)
+            if builder is not None:  # buffers that called functions assign, too
+                buffers.append(builder.assigned)
+                builder.assigned = dict(assigned)
         arrays = [i for i, lists in enumerate(zip(before, *after, strict=True)) if live[i] and _needs_array(*lists)]
         if not arrays:
             break
@@ -307,8 +312,28 @@ def run_if(
             value = start
         merged.append(value)
     put(merged)
+    if builder is not None:
+        _merge_buffers(builder, merge, assigned, *buffers)
     for branch in branches:
         branch.complete()
+
+
+def _merge_buffers(builder: Any, merge: Merge, before: dict, one: dict, other: dict) -> None:
+    """Assign the buffers that a function which a branch calls assigns; `one`, `other`: those of the two branches."""
+    for key in {**one, **other}:
+        layer, name = (one.get(key) or other[key])[:2]
+        former = before.get(key)
+        if builder.assigned.get(key) is not former:
+            continue  # the statement itself assigns it
+        if all(after.get(key) is former for after in (one, other)):
+            continue
+        start = builder.member(layer, layer._buffers, name)
+        first, second = (start if after.get(key) is None else after[key][2] for after in (one, other))
+        value = merge(f"{type(layer).__name__}.{name}", first, second)
+        if value is UNBOUND:
+            kind, text = builder.reasons.pop(type(layer).__name__)
+            raise kind(text)
+        builder.assign_member(layer, name, value)
 
 
 def choose(test: Any, then: Callable[[], Any], other: Callable[[], Any], place: Place) -> Any:
