@@ -88,6 +88,23 @@ def train(executor, main, loss, feeds) -> list[float]:
     return [float(np.asarray(executor.run(main, feed=f, fetch_list=[loss])[0]).mean()) for f in feeds]
 
 
+def prediction(program: fluid.Program):
+    """The output of the last layer: the loss's input that is not the label."""
+    (op,) = [op for op in program.global_block().ops if op.type == "elementwise_sub"]
+    return program.global_block().var(op.input("X")[0])
+
+
+def save_models(executor, trainer: fluid.Program, folder: str) -> None:
+    """Inference models of a trainer's Program, in each format."""
+    feeds, fetches = ["ids", "more"], [prediction(trainer)]
+    fluid.io.save_inference_model(folder + ".files", feeds, fetches, executor, trainer)
+    fluid.io.save_inference_model(folder + ".file", feeds, fetches, executor, trainer, None, "all")
+    feeds = [trainer.global_block().var(name) for name in feeds]
+    paddle.static.save_inference_model(folder + ".pair", feeds, fetches, executor, program=trainer)
+    with open(folder + ".bytes", "wb") as f:
+        f.write(paddle.static.serialize_persistables(feeds, fetches, executor, program=trainer))
+
+
 def run(role: str, index: int, name: str, endpoints: str) -> list[float]:
     main, startup, loss, flags = programs(name)
     executor = fluid.Executor(fluid.CPUPlace())
@@ -133,6 +150,7 @@ def run(role: str, index: int, name: str, endpoints: str) -> list[float]:
             os._exit(9)
         if "save" in flags and index == 0:
             fluid.io.save_persistables(executor, os.environ["SAVED"], trainer)
+            save_models(executor, trainer, os.environ["SAVED"])
         executor.close()
         return losses
 

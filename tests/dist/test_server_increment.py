@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import paddle
 import paddle.fluid as fluid
+import ps_training
 import pytest
 from test_parameter_server import Job, endpoints
 
@@ -26,6 +29,38 @@ def test_a_job_continues_from_a_saved_model(tmp_path, name) -> None:
     assert "no operators to run" not in job.log("trainer0")
     files = {path.name for path in (tmp_path / "saved").iterdir()}
     assert {"table", "w0", "b0", "w1", "b1"} <= files and not [name for name in files if ".block" in name]
+    check_models(str(tmp_path / "saved"))
+
+
+def check_models(folder: str) -> None:
+    """Models of a trainer's Program look up locally, and predict by the values that `save_persistables` wrote."""
+    feed = {k: v for k, v in ps_training.batch(5, 5).items() if k != "label"}
+    paddle.enable_static()
+    try:
+        executor, found = fluid.Executor(fluid.CPUPlace()), []
+        with fluid.scope_guard(fluid.Scope()):
+            main, startup = fluid.Program(), fluid.Program()
+            with fluid.program_guard(main, startup), fluid.unique_name.guard():
+                ps_training.build(set())
+            fluid.io.load_params(executor, folder, main)
+            forward = main._prune_with_input([*feed], [ps_training.prediction(main)])
+            found += executor.run(forward, feed=feed, fetch_list=[ps_training.prediction(main)])
+        loads = [
+            lambda: fluid.io.load_inference_model(folder + ".files", executor),
+            lambda: fluid.io.load_inference_model(folder + ".file", executor, None, "all"),
+            lambda: paddle.static.load_inference_model(folder + ".pair", executor),
+        ]
+        for load in loads:
+            with fluid.scope_guard(fluid.Scope()):
+                program, feeds, fetches = load()
+                assert "distributed_lookup_table" not in {op.type for op in program.global_block().ops}
+                assert feeds == [*feed]
+                found += executor.run(program, feed=feed, fetch_list=fetches)
+        for value in found[1:]:
+            np.testing.assert_array_equal(value, found[0])
+        assert Path(folder + ".bytes").read_bytes() == Path(folder + ".pair.pdiparams").read_bytes()
+    finally:
+        paddle.disable_static()
 
 
 @pytest.fixture

@@ -59,7 +59,6 @@ def save_inference_model(
     name = os.path.basename(model_filename) if model_filename is not None else "__model__"
     if export_for_deployment:
         saved, names = pruned_for_inference(program, list(feeded_var_names), list(target_vars))
-        saved._copy_dist_param_info_from(program)
     else:
         saved, names, name = program, [v.name for v in target_vars], name + ".main_program"
     with saving(os.path.normpath(dirname)) as files:

@@ -21,7 +21,15 @@ from paddle._programs.variable import Variable
 
 from .executor import Executor
 from .io import _load_program_scope, _value
-from .vars_io import chosen_vars, is_persistable, load_vars, save_vars, valid_program, write_vars
+from .vars_io import (
+    chosen_vars,
+    is_persistable,
+    load_vars,
+    save_vars,
+    tables_of_servers,
+    valid_program,
+    write_vars,
+)
 
 __all__ = [
     "save_inference_model",
@@ -102,11 +110,29 @@ def pruned_for_inference(program: Program, feed_names: list[str], targets: list)
     copy.desc.flush()
     copy = copy._prune_with_input(feeded_var_names=feed_names, targets=outputs)
     copy = copy._inference_optimize(prune_read_op=True)
+    _look_up_locally(copy)
+    copy._copy_dist_param_info_from(program)
     prepend_feed_ops(copy, feed_names)
     append_fetch_ops(copy, names)
     copy.desc._set_version()
     core.save_op_version_info(copy.desc)
     return copy, names
+
+
+def _look_up_locally(program: Program) -> None:
+    """Replaces a trainer's lookups in tables of parameter servers by lookups in a parameter of the model."""
+    block = program.global_block()
+    for index in reversed(range(len(block.ops))):
+        op = block.ops[index]
+        if op.type != "distributed_lookup_table":
+            continue
+        kind, attrs = op.attr("lookup_table_version"), {"padding_idx": op.attr("padding_idx"), "is_sparse": True}
+        ids, outs, table = op.input("Ids"), op.output("Outputs"), op.input("W")
+        block._remove_op(index)
+        for one, out in zip(ids, outs, strict=True):
+            block._insert_op(
+                index=index, type=kind, inputs={"Ids": [one], "W": table}, outputs={"Out": [out]}, attrs=attrs
+            )
 
 
 def normalize_program(program, feed_vars, fetch_vars) -> Program:
@@ -165,7 +191,8 @@ def _serialize_program(program: Program) -> bytes:
 
 def _serialize_persistables(program: Program, executor) -> bytes | None:
     """The persistable variables of a Program as bytes; None when it has none."""
-    return save_vars(executor, None, program, None, is_persistable)
+    with tables_of_servers(executor, program):
+        return save_vars(executor, None, program, None, is_persistable)
 
 
 def save_to_file(path: str, content: bytes) -> None:
@@ -186,7 +213,8 @@ def write_persistables(executor, program: Program, files: Saving, filename: str 
     """Save the persistable variables of `program` as part of a save: one file each, or all in `filename`."""
     chosen = chosen_vars(program, None, is_persistable)
     if chosen:
-        write_vars(executor, chosen, files, filename)
+        with tables_of_servers(executor, program):
+            write_vars(executor, chosen, files, filename)
     elif filename is not None:
         warnings.warn("save: the Program has no variable to write", stacklevel=3)
         files.write(filename, b"")

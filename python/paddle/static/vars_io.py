@@ -9,13 +9,17 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 import paddle._core as core
 from paddle._basics import unique_name
 from paddle._basics.dtypes import VarType, convert_dtype
 from paddle._basics.mode import dygraph_not_support
+from paddle._basics.place import CPUPlace
 from paddle._persistence.atomic_files import Saving, inside, read_together, saving, where
 from paddle._programs import guards
 from paddle._programs.program import Program
+from paddle._programs.scope import global_scope, scope_guard
 from paddle._programs.variable import Parameter, Variable, isinstance_of
 
 from .compiler import CompiledProgram
@@ -320,6 +324,51 @@ def _save_distributed_persistables(executor, dirname, main_program=None) -> None
         program.global_block().append_op(type="checkpoint_notify", inputs={}, outputs={}, attrs=attrs)
     if program.global_block().ops:
         executor.run(program)
+
+
+@contextlib.contextmanager
+def tables_of_servers(executor, program: Program):
+    """The ``with`` block runs in a Scope that has, as well, the variables of `program` that only servers hold.
+
+    Without such variables it is the global Scope itself; else a new one, with copies of the values.
+    """
+    remote = {}
+    if program._is_distributed and program._parameters_on_pservers is not None:
+        remote = program._parameters_on_pservers.get_distributed_vars_by_vtypes(
+            ["Optimizer", "RemotePrefetch"], groupby=True
+        )
+    chosen = chosen_vars(program, None, is_persistable)
+    held = [v for v in chosen if v.name in remote]
+    if not held:
+        yield
+        return
+    receiving, source, scope = Program(), global_scope(), core._Scope()
+    for var in held:
+        _append_recv(receiving.global_block(), remote[var.name])
+    executor.run(receiving, scope=scope)
+    for var in chosen:
+        found = None if var.name in remote else source.find_var(var.name)
+        if found is not None and found.get_tensor()._is_initialized():
+            scope.var(var.name).get_tensor().set(np.array(found.get_tensor()), CPUPlace())
+    with scope_guard(scope):
+        yield
+
+
+def _append_recv(block, parts: list) -> None:
+    """Append operators that receive the blocks of a variable from the servers, and join them."""
+    whole = parts[0].origin
+    parts = sorted(parts, key=lambda v: v.block_id) if parts[0].is_slice else parts[:1]
+    out = block.create_var(name=whole.name, shape=whole.shape, dtype=whole.dtype, persistable=True)
+    outs = [out]
+    if len(parts) > 1:
+        outs = [
+            block.create_var(name=f"{v.slice.name}.{i}", shape=v.slice.shape, dtype=whole.dtype)
+            for i, v in enumerate(parts)
+        ]
+    attrs = {"epmap": [v.endpoint for v in parts], "varnames": [v.slice.name for v in parts], "trainer_id": 0}
+    block.append_op(type="recv", inputs={"X": []}, outputs={"Out": outs}, attrs=attrs)
+    if len(parts) > 1:
+        block.append_op(type="concat", inputs={"X": outs}, outputs={"Out": [out]}, attrs={"axis": 0})
 
 
 def _append_recv_save(block, parts: list, path: str) -> None:
