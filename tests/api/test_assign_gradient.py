@@ -105,6 +105,30 @@ def test_second_gradients():
     np.testing.assert_allclose(h.numpy(), want)
 
 
+@pytest.mark.parametrize("write", ["set_value", "copy_"])
+def test_gradients_of_overwritten_values(write):
+    """A gradient that needs the value before set_value or copy_ is refused; parameters may be swapped, and back."""
+    value = paddle.to_tensor([10.0, 20.0])
+    for y in (paddle.to_tensor([1.0, 2.0], stop_gradient=False) * 3.0, paddle.to_tensor([1.0, 2.0])):
+        w = paddle.to_tensor([4.0, 5.0], stop_gradient=False)
+        product, total = y * w, y + w
+        getattr(y, write)(value)
+        total.sum().backward()  # needs no value
+        np.testing.assert_array_equal(w.grad, [1.0, 1.0])
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            product.sum().backward()
+        w.clear_gradient()
+        (y.detach() * w).sum().backward()
+        np.testing.assert_array_equal(w.grad, [10.0, 20.0])
+    layer = paddle.nn.Linear(2, 1)
+    x = paddle.to_tensor([[1.0, 2.0]], stop_gradient=False)
+    loss, before = layer(x).sum(), {k: v.numpy() for k, v in layer.state_dict().items()}
+    layer.set_state_dict({k: v + 1.0 for k, v in before.items()})
+    layer.set_state_dict(before)
+    loss.backward()
+    np.testing.assert_array_equal(x.grad, before["weight"].T)
+
+
 def test_assignment_to_leaves_is_refused():
     """As in 2.6.2; 2.0.2 computes the gradient of the overwritten value."""
     x = leaf(3)

@@ -159,7 +159,10 @@ def gradient(self) -> Any:
 
 
 def set_value(self, value) -> None:
-    """Replace the elements by those of `value`, an array or Tensor of the same shape and dtype."""
+    """Replace the elements by those of `value`, an array or Tensor of the same shape and dtype.
+
+    Gradients of earlier operators that need the elements before are refused, except where this is a Parameter.
+    """
     assert isinstance(value, (np.ndarray, Tensor, dict, str)), "set_value: value must be a Tensor or an ndarray"
     shape, dtype = tuple(self.shape), convert_dtype(self.dtype)
     if isinstance(value, Tensor):
@@ -169,12 +172,22 @@ def set_value(self, value) -> None:
         given, got = value.shape, "bfloat16" if value.dtype == np.uint16 else value.dtype.name
     assert shape == given, f"set_value: '{self.name}' has shape {shape}, but the value has {given}"
     assert dtype == got, f"set_value: '{self.name}' has dtype {dtype}, but the value has {got}"
+    _overwrite(self, value)
+
+
+def _overwrite(self, value) -> None:
+    """Assigns `value`, and counts the change, so that a gradient of the elements before is an error.
+
+    Parameters are not counted: programs swap them between forward and backward (averages for evaluation, and back).
+    """
     self._assign(value)
+    if not self.persistable or not self.is_leaf:
+        self._bump_inplace_version()
 
 
 def copy_(self, src, blocking=True) -> None:
-    """Replace the value by a copy of that of `src`."""
-    self._assign(src)
+    """Replace the value by a copy of that of `src`; gradients as for `set_value`."""
+    _overwrite(self, src)
 
 
 def clone(self) -> Tensor:
