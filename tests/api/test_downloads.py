@@ -124,6 +124,8 @@ def test_mirrors(server, tmp_path, monkeypatch):
     (tmp_path / "files" / "folder" / "file.bin").write_bytes(CONTENT)
     monkeypatch.setenv("PADDLE_MIRROR", str(tmp_path / "files"))
     assert read(fetch(address, str(tmp_path / "b.bin"), MD5)) == CONTENT
+    with pytest.raises(RuntimeError, match="in one attempt: .*No such file"):
+        fetch("https://example.org/folder/missing.bin", str(tmp_path / "c.bin"))
     monkeypatch.setenv("PADDLE_MIRROR", "")
     assert mirrored(address) == address
 

@@ -79,7 +79,7 @@ class _Progress:
 
 def _read(address: str, part: str) -> None:
     """Appends to the file what is missing of it, or writes it anew where the server sends the whole."""
-    from urllib.error import HTTPError
+    from urllib.error import HTTPError, URLError
     from urllib.request import Request, urlopen
 
     have = os.path.getsize(part)
@@ -91,6 +91,10 @@ def _read(address: str, part: str) -> None:
             os.truncate(part, 0)
         elif 400 <= error.code < 500 and error.code not in (408, 425, 429):
             raise _Final(f"HTTP {error.code} {error.reason}") from None
+        raise
+    except URLError as error:
+        if address.startswith("file:"):  # a folder as mirror
+            raise _Final(str(error.reason)) from None
         raise
     with source, open(part, "r+b") as target:
         resumed = have > 0 and getattr(source, "status", None) == 206
