@@ -73,6 +73,10 @@ def test_draw(tmp_path):
     assert "relu" in paddle.utils.draw(layer, input_spec=paddle.ones([4, 8]))
     with pytest.raises(TypeError, match="draw: target must be a Program or a Layer, got int"):
         paddle.utils.draw(3)
+    for name in ("l.png", "l.pdf", "l.svg.gz"):
+        with pytest.raises(ValueError, match=r"must end in \.svg"):
+            paddle.utils.draw(layer, str(tmp_path / name))
+        assert not (tmp_path / name).exists()
     assert layer.training and isinstance(layer[0][0].weight, paddle.Tensor)
 
 

@@ -216,7 +216,7 @@ def draw(target: Any, path: Any = None, input_spec: Any = None) -> str:
 
     Args:
         target (Program|Layer): what is drawn.
-        path (str, optional): the file that is written.
+        path (str, optional): the file that is written; its name ends in ``.svg``, or has no ending.
         input_spec (list of InputSpec|Tensor, optional): of a Layer: draws the graph of its `forward` for these inputs.
 
     Returns:
@@ -224,6 +224,7 @@ def draw(target: Any, path: Any = None, input_spec: Any = None) -> str:
 
     Raises:
         TypeError: for another target.
+        ValueError: for a path with another ending.
 
     Examples:
         >>> import paddle
@@ -231,6 +232,8 @@ def draw(target: Any, path: Any = None, input_spec: Any = None) -> str:
         >>> "9 parameters" in svg
         True
     """
+    if path is not None and os.path.splitext(os.fspath(path))[1].lower() not in ("", ".svg"):
+        raise ValueError(f"draw: path must end in .svg, the only format that is written, got {os.fspath(path)!r}")
     if isinstance(target, Program):
         svg = program_svg(target)
     elif not (hasattr(target, "named_children") and hasattr(target, "parameters")):
