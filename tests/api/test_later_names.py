@@ -461,6 +461,37 @@ def arguments_in_place(name):
     }.get(name, ())
 
 
+@pytest.mark.parametrize("ddof", [True, False])
+@pytest.mark.parametrize("which", ["f", "a", "fa"])
+@pytest.mark.parametrize("rowvar", [True, False])
+def test_weighted_covariance(which, ddof, rowvar):
+    x = np.random.RandomState(0).randn(3, 4)
+    count = x.shape[1] if rowvar else x.shape[0]
+    weights = {"fweights": np.array([2, 0, 1, 3][:count]), "aweights": np.array([0.5, 1.5, 2.0, 0.25][:count])}
+    weights = {k: v for k, v in weights.items() if k[0] in which}
+    given = {k: paddle.to_tensor(v) for k, v in weights.items()}
+
+    def plain(x):
+        return np.cov(x, rowvar=rowvar, ddof=int(ddof), **weights)
+
+    t = paddle.to_tensor(x, stop_gradient=False)
+    out = paddle.linalg.cov(t, rowvar=rowvar, ddof=ddof, **given)
+    np.testing.assert_allclose(out.numpy(), plain(x), rtol=1e-12, atol=1e-14)
+    factors = np.random.RandomState(1).randn(*out.shape)
+    (out * paddle.to_tensor(factors)).sum().backward()
+    for i, j in np.ndindex(*x.shape):
+        step = np.zeros_like(x)
+        step[i, j] = 1e-5
+        want = ((plain(x + step) - plain(x - step)) * factors).sum() / 2e-5
+        np.testing.assert_allclose(t.grad[i, j], want, rtol=1e-6, atol=1e-8)
+    bad = [("shape", [1, 2]), ("negative", [1] * (count - 1) + [-1]), ("sum", [0] * count)]
+    for match, values in bad:
+        with pytest.raises(ValueError, match=match):
+            paddle.linalg.cov(t, rowvar=rowvar, **{next(iter(given)): paddle.to_tensor(values)})
+    with pytest.raises(ValueError, match="integers"):
+        paddle.linalg.cov(t, rowvar=rowvar, fweights=paddle.full([count], 0.5))
+
+
 @pytest.mark.parametrize("name", later_names.IN_PLACE.split())
 def test_in_place(name):
     arguments = arguments_in_place(name)

@@ -70,20 +70,56 @@ def matrix_power(x, n, name=None):
 def cov(x, rowvar=True, ddof=True, fweights=None, aweights=None, name=None):
     """The covariance matrix of variables in rows (or columns, without `rowvar`).
 
+    Args:
+        x (Tensor): variables and their observations; of one dimension: one variable.
+        rowvar (bool): rows are variables, else columns.
+        ddof (bool): divide by the number of observations less one, else by their number.
+        fweights (Tensor, optional): how often each observation is repeated, integers from 0.
+        aweights (Tensor, optional): the weight of each observation, from 0.
+        name (str, optional): unused.
+
     Raises:
-        NotImplementedError: for weights.
+        ValueError: for weights of another shape, below 0 or with sum 0, and repetitions that are no integers.
 
     Examples:
         >>> import paddle
-        >>> paddle.linalg.cov(paddle.to_tensor([[1.0, 2.0, 3.0], [1.0, 3.0, 5.0]])).numpy().tolist()
+        >>> x = paddle.to_tensor([[1.0, 2.0, 3.0], [1.0, 3.0, 5.0]])
+        >>> paddle.linalg.cov(x).numpy().tolist()
         [[1.0, 2.0], [2.0, 4.0]]
+        >>> paddle.linalg.cov(x, fweights=paddle.to_tensor([2, 1, 0])).numpy().round(4).tolist()
+        [[0.3333, 0.6667], [0.6667, 1.3333]]
     """
-    if fweights is not None or aweights is not None:
-        raise NotImplementedError("cov: fweights and aweights are not implemented")
     x = paddle.unsqueeze(x, 0) if len(x.shape) == 1 else x
     x = x if rowvar or x.shape[0] == 1 else paddle.t(x)
-    centred = x - paddle.mean(x, axis=1, keepdim=True)
-    return paddle.matmul(centred, centred, transpose_y=True) / float(x.shape[1] - (1 if ddof else 0))
+    if fweights is None and aweights is None:
+        centred = x - paddle.mean(x, axis=1, keepdim=True)
+        return paddle.matmul(centred, centred, transpose_y=True) / float(x.shape[1] - (1 if ddof else 0))
+    for what, given in (("fweights", fweights), ("aweights", aweights)):
+        if given is not None:
+            _check_weights(what, given, x.shape[1])
+    weights = paddle.ones([x.shape[1]], x.dtype)
+    for given in (fweights, aweights):
+        weights = weights if given is None else weights * paddle.cast(given, x.dtype)
+    total = paddle.sum(weights)
+    if float(total) == 0:
+        raise ValueError("cov: the sum of the weights is 0")
+    factor = total
+    if ddof:
+        lost = 1.0 if aweights is None else paddle.sum(weights * paddle.cast(aweights, x.dtype)) / total
+        factor = paddle.clip(total - lost, min=0.0)
+    centred = x - paddle.sum(x * weights, axis=1, keepdim=True) / total
+    return paddle.matmul(centred, centred * weights, transpose_y=True) / factor
+
+
+def _check_weights(what, weights, count) -> None:
+    """ValueError unless these are `count` weights from 0; repetitions (`fweights`) are integers."""
+    if list(weights.shape) != [count]:
+        raise ValueError(f"cov: {what} must have shape [{count}], one for each observation, got {list(weights.shape)}")
+    values = weights.numpy()
+    if (values < 0).any():
+        raise ValueError(f"cov: {what} must not be negative, got {values.min()}")
+    if what == "fweights" and (values != values.round()).any():
+        raise ValueError("cov: fweights must be integers")
 
 
 def corrcoef(x, rowvar=True, name=None):
