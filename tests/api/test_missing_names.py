@@ -211,3 +211,10 @@ def test_objects_unpickle_by_a_legacy_path():
     data = pickle.dumps(paddle.io.Subset([1, 2, 3], [0]), protocol=0)
     old = data.replace(b"paddle.io.dataset", b"paddle.fluid.dataloader.dataset")
     assert old != data and pickle.loads(old)[0] == 1
+
+
+def test_a_later_module_is_not_one_that_upstream_imports():
+    """`paddle.incubate.nn` is a package of 2.2, not the `nn` of `fluid.layers`."""
+    for found in (lambda: paddle.incubate.nn, lambda: paddle.incubate.nn.FusedLinear):
+        with pytest.raises(AttributeError, match=r"'paddle\.incubate' has no attribute 'nn'; it is new in Paddle 2\.1"):
+            found()

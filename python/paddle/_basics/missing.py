@@ -51,6 +51,13 @@ def _hint(module: str, name: str) -> str:
     return hint(module, name, dir(sys.modules[module]) if module in sys.modules else [])
 
 
+def _is_later(module: str) -> bool:
+    """Whether the module is Paddle's own, not one that a module of 2.0.2 imports by the same name."""
+    from paddle._basics.unavailable_names import is_later_module
+
+    return is_later_module(module)
+
+
 def _is_import(frame: types.FrameType) -> bool:
     """Whether `frame` executes ``from module import name``, which drops the message of an AttributeError."""
     return frame.f_lasti >= 0 and frame.f_code.co_code[frame.f_lasti] == _IMPORT_FROM
@@ -75,7 +82,7 @@ def getter(module: str, later: Mapping[str, str] | None = None) -> Callable[[str
             return _resolve(module, name, sources[name])
         if _has_module(module, name):
             return _resolve(module, name, f"{module}.{name}")
-        if not name.startswith("__"):
+        if not name.startswith("__") and not _is_later(f"{module}.{name}"):
             source = internal_names.imported(module, name)
             if source is not None and importlib.util.find_spec(source.partition(":")[0]) is not None:
                 return _resolve(module, name, source)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 
-__all__ = ["hint"]
+__all__ = ["hint", "is_later_module"]
 
 #: Names that Paddle 2.1 to 2.6 added and that are not in `later_names.py`.
 LATER = """
@@ -130,6 +130,11 @@ def _names(table: str, module: str) -> list[str]:
     return []
 
 
+def is_later_module(name: str) -> bool:
+    """Whether Paddle 2.1 to 2.6 has names in the module `name` that this package lacks."""
+    return any(name == block.split("\n")[0] for block in LATER.strip().split("\n\n"))
+
+
 def hint(module: str, name: str, known: list[str]) -> str:
     """What to say about `name`, which `module` does not have, behind "has no attribute ...": "; ..." or "".
 
@@ -142,9 +147,7 @@ def hint(module: str, name: str, known: list[str]) -> str:
         torch, _, ours = pair.partition("=")
         if torch == name:
             return f"; this is PyTorch's name: in Paddle it is {module}.{ours}"
-    if name in _names(LATER, module) or any(
-        f"{module}.{name}" == block.split("\n")[0] for block in LATER.strip().split("\n\n")
-    ):
+    if name in _names(LATER, module) or is_later_module(f"{module}.{name}"):
         return "; it is new in Paddle 2.1 to 2.6, this package follows 2.0.2"
     near = difflib.get_close_matches(name, [k for k in known if not k.startswith("_")], 1, 0.75)
     return f"; did you mean {near[0]!r}?" if near else ""
