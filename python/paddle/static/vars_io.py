@@ -332,7 +332,7 @@ def tables_of_servers(executor, program: Program):
 
     Without such variables it is the global Scope itself; else a new one, with copies of the values.
     """
-    remote = {}
+    remote: dict[str, Any] = {}
     if program._is_distributed and program._parameters_on_pservers is not None:
         remote = program._parameters_on_pservers.get_distributed_vars_by_vtypes(
             ["Optimizer", "RemotePrefetch"], groupby=True
