@@ -86,7 +86,7 @@ def cov(x, rowvar=True, ddof=True, fweights=None, aweights=None, name=None):
         >>> x = paddle.to_tensor([[1.0, 2.0, 3.0], [1.0, 3.0, 5.0]])
         >>> paddle.linalg.cov(x).numpy().tolist()
         [[1.0, 2.0], [2.0, 4.0]]
-        >>> paddle.linalg.cov(x, fweights=paddle.to_tensor([2, 1, 0])).numpy().round(4).tolist()
+        >>> paddle.linalg.cov(x, fweights=paddle.to_tensor([2, 1, 0])).numpy().astype("float64").round(4).tolist()
         [[0.3333, 0.6667], [0.6667, 1.3333]]
     """
     x = paddle.unsqueeze(x, 0) if len(x.shape) == 1 else x
