@@ -165,20 +165,26 @@ def accumulating(x, w):
     return [z + 1.0, last]
 
 
-@pytest.mark.filterwarnings("ignore:operator .* has no CUDA kernel")
-@pytest.mark.parametrize("build", [counting, on_the_host, through_python, accumulating])
-def test_operators_of_the_host_run_between_graphs(build, driver):
+def runs_between_graphs(build, driver, count):
+    """Runs on the device start graphs, and give what runs on the CPU give."""
     gpu, cpu = Run(build, paddle.CUDAPlace(0)), Run(build, paddle.CPUPlace())
     held, starts = [], []
-    for x in feeds(12):
+    for x in feeds(count):
         before = driver.fake.graph_starts
         held.append((gpu(x, return_numpy=False), cpu(x)))
         starts.append(driver.fake.graph_starts - before)
-    assert starts[-1] > 0
+    assert starts[-1] > 0, starts
     # Compared at the end: no later run has written what was fetched.
     for got, want in held:
         for g, w in zip(got, want, strict=True):
             np.testing.assert_allclose(np.array(g), w, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(gpu.value("w"), cpu.value("w"), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:operator .* has no CUDA kernel")
+@pytest.mark.parametrize("build", [counting, on_the_host, through_python, accumulating])
+def test_operators_of_the_host_run_between_graphs(build, driver):
+    runs_between_graphs(build, driver, 12)
 
 
 def test_random_operators_draw_anew_between_graphs(driver):
@@ -330,17 +336,7 @@ def by_a_function(x, w):
     "build", [looping, branching, counting_in_a_branch, trained_in_a_loop, recurring, by_a_function]
 )
 def test_blocks_and_functions_run_between_graphs(build, driver):
-    gpu, cpu = Run(build, paddle.CUDAPlace(0)), Run(build, paddle.CPUPlace())
-    held, starts = [], []
-    for x in feeds(24):
-        before = driver.fake.graph_starts
-        held.append((gpu(x, return_numpy=False), cpu(x)))
-        starts.append(driver.fake.graph_starts - before)
-    assert starts[-1] > 0, starts
-    for got, want in held:
-        for g, w in zip(got, want, strict=True):
-            np.testing.assert_allclose(np.array(g), w, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(gpu.value("w"), cpu.value("w"), rtol=1e-5, atol=1e-6)
+    runs_between_graphs(build, driver, 24)
 
 
 def test_a_function_may_keep_its_operands(driver):

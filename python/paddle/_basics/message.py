@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from .wire import bytes_field, varint
+
 __all__: list[str] = []
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "'": "'", "\\": "\\"}
@@ -301,15 +303,6 @@ def _printed(field: Field, value: Any) -> str:
     return str(value)
 
 
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    value &= 2**64 - 1
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
-
-
 def _wire(field: Field, value: Any) -> bytes:
     """A field in the wire format; an empty message is written only in a repeated field."""
     if isinstance(value, Message | str | bytes):
@@ -317,13 +310,13 @@ def _wire(field: Field, value: Any) -> bytes:
         inner = inner.encode() if isinstance(inner, str) else inner
         if not inner and isinstance(value, Message) and not field.repeated:
             return b""
-        return _varint(field.number << 3 | 2) + _varint(len(inner)) + inner
+        return bytes_field(field.number, inner)
     if field.kind is float:
-        return _varint(field.number << 3 | 5) + struct.pack("<f", value)
+        return varint(field.number << 3 | 5) + struct.pack("<f", value)
     if field.kind is Double:
-        return _varint(field.number << 3 | 1) + struct.pack("<d", value)
+        return varint(field.number << 3 | 1) + struct.pack("<d", value)
     number = field.kind.index(value) + field.first if isinstance(field.kind, tuple) else int(value)
-    return _varint(field.number << 3) + _varint(number)
+    return varint(field.number << 3) + varint(number)
 
 
 def _parsed(field: Field, token: _Token) -> Any:

@@ -6,6 +6,8 @@ import re
 import struct
 from typing import Any
 
+from paddle._basics.wire import bytes_field, varint
+
 __all__: list[str] = []
 
 _ATTR_TYPES = dict(
@@ -121,15 +123,6 @@ def _tokens(text: str) -> list[str]:
     return found
 
 
-def _varint(value: int) -> bytes:
-    value &= (1 << 64) - 1
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    return bytes(out) + bytes([value])
-
-
 class _Reader:
     """Turns tokens into the bytes of a message."""
 
@@ -171,7 +164,7 @@ class _Reader:
             if not isinstance(kind, dict) or kind in (_ATTR_TYPES, _VAR_TYPES):
                 raise ValueError(f"a Program's text: {name} is no message")
             body = self.message(kind, "}" if token == "{" else ">")
-            return _varint(number << 3 | 2) + _varint(len(body)) + body
+            return bytes_field(number, body)
         try:
             return self._scalar(number, kind, token)
         except (ValueError, KeyError, OverflowError, struct.error):
@@ -187,10 +180,10 @@ class _Reader:
                 if part[0] not in "\"'":
                     raise ValueError
                 value += _ESCAPE.sub(_unescaped, part[1:-1].encode())
-            return _varint(number << 3 | 2) + _varint(len(value)) + value
+            return varint(number << 3 | 2) + varint(len(value)) + value
         if isinstance(kind, str):
             bits = 5 if kind == "<f" else 1
-            return _varint(number << 3 | bits) + struct.pack(kind, float(token))
+            return varint(number << 3 | bits) + struct.pack(kind, float(token))
         if kind is bool:
             value_of = {"true": 1, "false": 0, "1": 1, "0": 0, "True": 1, "False": 0}[token]
         elif kind is int:
@@ -199,7 +192,7 @@ class _Reader:
             value_of = int(token) if token.isdigit() else kind[token]
         if not -(1 << 63) <= value_of < 1 << 63:
             raise OverflowError
-        return _varint(number << 3) + _varint(value_of)
+        return varint(number << 3) + varint(value_of)
 
 
 def program_bytes(text: str) -> bytes:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from paddle._basics import png
+from paddle._basics.wire import bytes_field, varint
 
 __all__: list[str] = []
 
@@ -74,20 +75,6 @@ def record(data: bytes) -> bytes:
     return length + _masked(length) + data + _masked(data)
 
 
-def _varint(value: int) -> bytes:
-    value &= 0xFFFFFFFFFFFFFFFF
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _bytes_field(number: int, content: bytes) -> bytes:
-    return bytes([number << 3 | 2]) + _varint(len(content)) + content
-
-
 def _nodes(block: Any) -> list[bytes]:
     """Nodes (name, type, inputs) of a block: its operators, and the variables that none of them computes."""
     producers: dict[str, str] = {}
@@ -95,7 +82,7 @@ def _nodes(block: Any) -> list[bytes]:
 
     def node(name: str, kind: str, inputs: list[str]) -> None:
         parts = [name, kind, *dict.fromkeys(inputs)]
-        nodes.append(b"".join(_bytes_field(min(k, 3), part.encode()) for k, part in enumerate(parts, 1)))
+        nodes.append(b"".join(bytes_field(min(k, 3), part.encode()) for k, part in enumerate(parts, 1)))
 
     def source(variable: str) -> str:
         if variable not in producers:
@@ -136,7 +123,7 @@ class EventFile:
         name = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{number}"
         self.path = os.path.join(folder, name)
         self._file = open(self.path, "wb")
-        self._write(_bytes_field(3, b"brain.Event:2"))
+        self._write(bytes_field(3, b"brain.Event:2"))
 
     def _write(self, content: bytes) -> None:
         self._file.write(record(struct.pack("<Bd", 1 << 3 | 1, time.time()) + content))
@@ -145,12 +132,12 @@ class EventFile:
         """Writes the value of `tag` at `step`."""
         with np.errstate(over="ignore"):  # values out of the range of float become infinite
             number = bytes([2 << 3 | 5]) + np.array(value, "<f4").tobytes()
-        summary = _bytes_field(1, _bytes_field(1, tag.encode()) + number)
-        self._write(b"\x10" + _varint(int(step)) + _bytes_field(5, summary))
+        summary = bytes_field(1, bytes_field(1, tag.encode()) + number)
+        self._write(b"\x10" + varint(int(step)) + bytes_field(5, summary))
 
     def _add(self, tag: str, field: bytes, step: int) -> None:
-        summary = _bytes_field(1, _bytes_field(1, tag.encode()) + field)
-        self._write(b"\x10" + _varint(int(step)) + _bytes_field(5, summary))
+        summary = bytes_field(1, bytes_field(1, tag.encode()) + field)
+        self._write(b"\x10" + varint(int(step)) + bytes_field(5, summary))
 
     def add_histogram(self, tag: str, values: np.ndarray, step: int, buckets: int = 30) -> None:
         """Writes the distribution of values; NaN and infinity are left out."""
@@ -161,8 +148,8 @@ class EventFile:
         counts, edges = np.histogram(values, buckets)
         numbers = (values.min(), values.max(), values.size, values.sum(), (values * values).sum())
         field = b"".join(struct.pack("<Bd", k << 3 | 1, number) for k, number in enumerate(numbers, 1))
-        field += _bytes_field(6, edges[1:].astype("<f8").tobytes()) + _bytes_field(7, counts.astype("<f8").tobytes())
-        self._add(tag, _bytes_field(5, field), step)
+        field += bytes_field(6, edges[1:].astype("<f8").tobytes()) + bytes_field(7, counts.astype("<f8").tobytes())
+        self._add(tag, bytes_field(5, field), step)
 
     def add_image(self, tag: str, image: np.ndarray, step: int) -> None:
         """Writes an image: [height, width] or [height, width, channels] of bytes, or of floats in [0, 1].
@@ -174,13 +161,13 @@ class EventFile:
         encoded = png.encode(image)
         channels = image.shape[2] if image.ndim == 3 else 1
         sizes = zip((1, 2, 3), (*image.shape[:2], channels), strict=True)
-        field = b"".join(bytes([k << 3]) + _varint(n) for k, n in sizes) + _bytes_field(4, encoded)
-        self._add(tag, _bytes_field(4, field), step)
+        field = b"".join(bytes([k << 3]) + varint(n) for k, n in sizes) + bytes_field(4, encoded)
+        self._add(tag, bytes_field(4, field), step)
 
     def add_graph(self, program: Any) -> None:
         """Writes the operators of a Program's first block as a graph."""
-        nodes = b"".join(_bytes_field(1, node) for node in _nodes(program.global_block()))
-        self._write(_bytes_field(4, nodes + _bytes_field(4, b"\x08\x16")))
+        nodes = b"".join(bytes_field(1, node) for node in _nodes(program.global_block()))
+        self._write(bytes_field(4, nodes + bytes_field(4, b"\x08\x16")))
 
     def flush(self) -> None:
         """Flushes the file, so that a running TensorBoard reads it."""

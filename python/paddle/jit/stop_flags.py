@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Set
 
+from paddle._basics.wire import bytes_field
+
 __all__: list[str] = []
 
 _BLOCKS, _VARS, _NAME, _STOP = 1, 3, 1, 6
@@ -48,8 +50,7 @@ def _rewritten(message: bytes, wanted: int, function: Callable[[bytes], bytes]) 
     out = bytearray()
     for number, content, whole in _fields(message):
         if number == wanted:
-            made = function(content)
-            out += _varint(number << 3 | _BYTES) + _varint(len(made)) + made
+            out += bytes_field(number, function(content))
         else:
             out += whole
     return bytes(out)
@@ -83,11 +84,3 @@ def _read(message: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             break
     return value, at
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes(out) + bytes([value])

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import paddle._core as _core
+from paddle._basics.wire import bytes_field, varint
 
 __all__ = ["ProfilerOptions", "Profiler", "get_profiler"]
 
@@ -109,23 +110,14 @@ def _report(events: list[_Event], order: str, state: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _varint(n: int) -> bytes:
-    out = bytearray()
-    while n > 127:
-        out.append(n & 127 | 128)
-        n >>= 7
-    out.append(n)
-    return bytes(out)
-
-
 def _fields(*fields: tuple[int, int | bytes]) -> bytes:
     """A protobuf message: varint and length-delimited fields, by field number."""
     parts = []
     for number, value in fields:
         if isinstance(value, int):
-            parts += [_varint(number << 3), _varint(value)]
+            parts += [varint(number << 3), varint(value)]
         else:
-            parts += [_varint(number << 3 | 2), _varint(len(value)), value]
+            parts.append(bytes_field(number, value))
     return b"".join(parts)
 
 
